@@ -1,0 +1,22 @@
+"""partwise: nonnegative data taken apart into meaningful parts."""
+
+from . import datasets, init, losses, solvers, structures
+from .estimators import NMF, non_negative_factorization
+from .factorize import factorize
+from .problem import Problem
+from .result import Result
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "NMF",
+    "Problem",
+    "Result",
+    "datasets",
+    "factorize",
+    "init",
+    "losses",
+    "non_negative_factorization",
+    "solvers",
+    "structures",
+]

@@ -1,0 +1,117 @@
+"""What can be said for sure about a result."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigvalsh
+from sklearn.utils.extmath import randomized_svd
+
+from .data import Data
+from .problem import Factors, Problem
+
+FULL_SIDE = 5000  # largest smaller side whose eigenvalues are all computed
+TAIL = 1e-12  # share of |X|^2 below which what a rank leaves out is rounding
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Feasibility and stationarity of the factors, in the user's units."""
+
+    violations: tuple[float, ...]  # by how much each factor breaks its structure, at most
+    stationarity: float  # see `Problem.stationarity`; 0 at a stationary point
+    tol: float
+    dead_parts: tuple[int, ...]  # components that are zero
+
+    @property
+    def feasible(self) -> bool:
+        return max(self.violations) == 0
+
+    @property
+    def stationary(self) -> bool:
+        return self.stationarity <= self.tol
+
+    def __str__(self):
+        feasible = "yes" if self.feasible else f"no, off by up to {max(self.violations):.1e}"
+        stationary = "yes" if self.stationary else "no"
+        lines = [f"feasible: {feasible}", f"stationary: {stationary} ({self.stationarity:.1e}, tol {self.tol:g})"]
+        if self.dead_parts:
+            lines.append(f"parts that are zero: {', '.join(map(str, self.dead_parts))}")
+        return "\n".join(lines)
+
+
+def certificate(problem: Problem, factors: Factors, tol: float) -> Certificate:
+    violations = tuple(
+        structure.violation(A) * unit for structure, A, unit in zip(problem.structures, factors, problem.units)
+    )
+    weights = math.prod(np.abs(A).max(axis=0) for A in factors)
+    dead = tuple(np.flatnonzero(weights == 0).tolist())
+    return Certificate(violations, problem.stationarity(factors), tol, dead)
+
+
+@dataclass(frozen=True)
+class Optimality:
+    """How far a least-squares fit is from the best that any factorization of its rank could do.
+
+    By Eckart and Young no matrix of rank r is nearer to X than its truncated singular value decomposition, so the
+    relative error of any factorization of rank r, nonnegative or not, is at least `bound`.
+    """
+
+    relative_error: float
+    bound: float
+    rigorous: bool  # False: an estimate, from a partial decomposition
+    rank: int
+
+    @property
+    def gap(self) -> float:
+        """`relative_error - bound`, an upper bound on what could be gained."""
+        return max(0.0, self.relative_error - self.bound)
+
+    @property
+    def excess(self) -> float:
+        """By what share the error is above the bound, at most; infinite where the bound is 0."""
+        return self.gap / self.bound if self.bound > 0 else (math.inf if self.gap > 0 else 0.0)
+
+    def __str__(self):
+        if self.bound > 0:
+            text = (
+                f"the relative error is at most {100 * self.excess:.3g}% above the best possible at rank {self.rank} "
+                f"({self.relative_error:.6g} against {self.bound:.6g})"
+            )
+        else:
+            text = (
+                f"the relative error is at most {self.gap:.3g} above the best possible at rank {self.rank} "
+                "(what this rank leaves out of X is at rounding level)"
+            )
+        return text if self.rigorous else "estimate: " + text
+
+
+def optimality(data: Data, relative_error: float, rank: int) -> Optimality:
+    """The Eckart-Young statement. X is not densified: at most a square of its smaller side is."""
+    data = data.scaled(max(map(abs, data.extremes)) or 1.0)
+    rigorous = min(data.shape) <= FULL_SIDE
+    share = (full_tail if rigorous else partial_tail)(data, rank)
+    bound = math.sqrt(share) if share > TAIL else 0.0
+    return Optimality(relative_error, min(bound, relative_error), rigorous, rank)
+
+
+def full_tail(data: Data, rank: int) -> float:
+    """The share of |X|^2 beyond the leading `rank` singular values, less a margin for rounding."""
+    if data.norm2 == 0 or rank >= min(data.shape):
+        return 0.0
+    eigenvalues = eigvalsh(data.gram(int(data.shape[1] < data.shape[0])))
+    # eigenvalues of the Gram are off by at most its own error in norm: long sums, then a backward stable method
+    margin = np.finfo(np.float64).eps * (max(data.shape) + min(data.shape)) * math.sqrt(rank)
+    tail = float(np.maximum(eigenvalues[:-rank], 0).sum()) / data.norm2
+    return max(0.0, tail - margin)
+
+
+def partial_tail(data: Data, rank: int) -> float:
+    """The same from the leading singular values alone, which a randomized method may put a little too low."""
+    if data.norm2 == 0 or rank >= min(data.shape):
+        return 0.0
+    _, s, _ = randomized_svd(data.matrix, rank, n_iter=10, n_oversamples=20, random_state=0)
+    leading = np.square(s.astype(np.float64) / data.scale).sum()
+    return max(0.0, 1 - float(leading) / data.norm2)

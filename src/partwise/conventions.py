@@ -1,0 +1,77 @@
+"""Scale and order of parts: what the factorization leaves open, settled by convention."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .problem import Factors, Problem
+from .solve import Run
+
+NORMS = {"l1": 1, "l2": 2, "max": np.inf}
+
+
+@dataclass(frozen=True)
+class Convention:
+    """How to scale and order parts; made and checked before the run, applied after it."""
+
+    problem: Problem
+    normalize: str | tuple[str, str] | None
+    sort: bool
+
+    def __post_init__(self):
+        if self.normalize in ("balanced", None):
+            return
+        pair = (self.normalize, "l2") if isinstance(self.normalize, str) else self.normalize
+        if not isinstance(pair, tuple) or len(pair) != 2 or pair[0] not in ("W", "H") or pair[1] not in NORMS:
+            raise ValueError(
+                "normalize must be 'balanced', None, 'W', 'H', or a pair such as ('H', 'l1') with one of "
+                f"{', '.join(map(repr, NORMS))}; got {self.normalize!r}"
+            )
+        if not self.scale_free:
+            W, H = self.problem.structures
+            raise ValueError(
+                f"normalize={self.normalize!r} would rescale parts, which {W} for W and {H} for H do not allow; "
+                "use normalize=None"
+            )
+        object.__setattr__(self, "normalize", pair)
+
+    @property
+    def scale_free(self) -> bool:
+        return all(structure.scale_free for structure in self.problem.structures)
+
+    def apply(self, run: Run) -> Run:
+        """The run with its parts rescaled and reordered; `W H` is the same."""
+        factors = run.factors
+        if self.normalize == "balanced":
+            factors = balanced(factors) if self.scale_free else factors
+        elif self.normalize is not None:
+            factors = self.unit_norm(factors)
+        if self.sort and all(structure.interchangeable for structure in self.problem.structures):
+            order = np.argsort(-share_of_fit(factors), kind="stable")
+            factors = tuple(np.ascontiguousarray(A[:, order]) for A in factors)
+        return replace(run, factors=factors)
+
+    def unit_norm(self, factors: Factors) -> Factors:
+        """The parts of one factor to norm 1 in the user's units, the scale to the other factor."""
+        name, norm = self.normalize
+        mode = "WH".index(name)
+        length = np.linalg.norm(factors[mode].astype(np.float64), NORMS[norm], axis=0) * self.problem.units[mode]
+        scales = {mode: quotient(1.0, length), 1 - mode: np.where(length > 0, length, 1.0)}
+        return tuple(A * scales[m].astype(A.dtype) for m, A in enumerate(factors))
+
+
+def balanced(factors: Factors) -> Factors:
+    """The two factors of each part to the same norm."""
+    norms = [np.linalg.norm(A, axis=0) for A in factors]
+    common = np.sqrt(norms[0] * norms[1])
+    return tuple(A * quotient(common, norm).astype(A.dtype) for A, norm in zip(factors, norms))
+
+
+def share_of_fit(factors: Factors) -> np.ndarray:
+    """The norm of each rank-one part, `prod_i |A_i[:, k]|`."""
+    return np.prod([np.linalg.norm(A, axis=0) for A in factors], axis=0)
+
+
+def quotient(a, b: np.ndarray) -> np.ndarray:
+    """`a / b`, and 1 where b is 0: a dead part stays as it is."""
+    return np.divide(a, b, out=np.ones_like(b), where=b > 0)

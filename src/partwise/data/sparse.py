@@ -1,0 +1,82 @@
+"""X as a sparse matrix, held by rows and by columns: both products then gather, in parallel, without races."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from .. import kernels
+from .base import Data
+
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # indptr, indices, values
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse(Data):
+    unfoldings: tuple[Rows, Rows]
+
+    @classmethod
+    def of(cls, X):
+        by_row = canonical(X.tocsr())
+        by_column = by_row.tocsc()
+        unfoldings = tuple((M.indptr, M.indices, M.data) for M in (by_row, by_column))
+        return cls(by_row.shape, by_row.dtype, 1.0, unfoldings)
+
+    @cached_property
+    def matrix(self):
+        indptr, indices, values = self.unfoldings[0]
+        return sparse.csr_array((values, indices, indptr), shape=self.shape, copy=False)
+
+    @property
+    def product_cost(self):
+        return self.unfoldings[0][2].size
+
+    def cross(self, factors, mode):
+        other = factors[1 - mode] * self.dtype.type(1 / self.scale)
+        return kernels.of(other).sparse_product(self.unfoldings[mode], other)
+
+    def blocks(self):
+        for rows in self.row_blocks():
+            yield rows, self.matrix[rows].toarray().astype(np.float64) / self.scale
+
+    def gram(self, mode):
+        M = (self.matrix if mode == 0 else self.matrix.T).astype(np.float64)
+        M = sparse.csr_array(M / self.scale)
+        return (M @ M.T).toarray()
+
+    def row(self, mode, i):
+        indptr, indices, values = self.unfoldings[mode]
+        row = np.zeros(self.shape[1 - mode], dtype=self.dtype)
+        entries = slice(indptr[i], indptr[i + 1])
+        row[indices[entries]] = values[entries] / self.dtype.type(self.scale)
+        return row
+
+    def row_norms2(self, mode):
+        indptr, _, values = self.unfoldings[mode]
+        squares = np.square(values.astype(np.float64) / self.scale)
+        return np.diff(np.concatenate([[0.0], np.cumsum(squares)])[indptr])
+
+    @cached_property
+    def extremes(self):
+        values = self.unfoldings[0][2]
+        full = values.size == self.shape[0] * self.shape[1]
+        ends = [] if full else [0.0]
+        if values.size:
+            ends += [float(values.min()) / self.scale, float(values.max()) / self.scale]
+        return min(ends), max(ends)
+
+    @cached_property
+    def mean(self):
+        values = self.unfoldings[0][2]
+        return float(np.abs(values.astype(np.float64) / self.scale).sum()) / (self.shape[0] * self.shape[1])
+
+
+def canonical(X):
+    """X with sorted indices, no duplicates and 32-bit indices where they fit; the caller's X is not touched."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    index = np.int32 if max(*X.shape, X.nnz) < np.iinfo(np.int32).max else np.int64
+    parts = X.data, X.indices.astype(index, copy=False), X.indptr.astype(index, copy=False)
+    return sparse.csr_array(parts, shape=X.shape, copy=False)

@@ -1,0 +1,69 @@
+"""Data to try things on, generated here or carried by scikit-learn."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+
+class Parts(NamedTuple):
+    """Data with the parts it is made of: `X = W @ H` (plus noise where asked for)."""
+
+    X: np.ndarray
+    W: np.ndarray
+    H: np.ndarray
+    image_shape: tuple[int, int] | None
+
+
+def make_swimmer() -> Parts:
+    """The 256 Swimmer images (Donoho and Stodden 2003), 32 x 32: a torso and four limbs in four positions each.
+
+    16 limbs of 5 pixels and a torso of 17; each image is the torso and one position of each limb. H holds the 17
+    parts, the torso last, W the 0/1 choice.
+    """
+    directions = {  # quadrant: the four ways a limb can point, as (row, column) steps
+        (-1, -1): [(-1, 0), (-1, -1), (0, -1), (1, -1)],
+        (-1, 1): [(-1, 0), (-1, 1), (0, 1), (1, 1)],
+        (1, -1): [(1, 0), (1, -1), (0, -1), (-1, -1)],
+        (1, 1): [(1, 0), (1, 1), (0, 1), (-1, 1)],
+    }
+    top, bottom, column = 7, 23, 16
+    parts = []
+    for (vertical, side), steps in directions.items():
+        row = top + 1 if vertical < 0 else bottom - 1
+        for step in steps:
+            image = np.zeros((32, 32))
+            for length in range(1, 6):
+                image[row + length * step[0], column + side + length * step[1]] = 1
+            parts.append(image.ravel())
+    torso = np.zeros((32, 32))
+    torso[top : bottom + 1, column] = 1
+    H = np.array([*parts, torso.ravel()])
+    W = np.array([[*np.eye(4)[list(pose)].ravel(), 1.0] for pose in product(range(4), repeat=4)])
+    return Parts(W @ H, W, H, (32, 32))
+
+
+def make_parts(n_samples=100, n_features=80, rank=5, *, zeros=0.5, noise=0.0, random_state=None) -> Parts:
+    """A planted factorization: uniform W and H with a share of `zeros`, and normal noise of relative size `noise`
+    on X, cut at 0."""
+    rng = check_random_state(random_state)
+    W, H = (
+        rng.uniform(size=shape) * (rng.uniform(size=shape) >= zeros)
+        for shape in ((n_samples, rank), (rank, n_features))
+    )
+    X = W @ H
+    if noise:
+        deviation = rng.standard_normal(X.shape)
+        X = np.maximum(X + noise * np.linalg.norm(X) / np.linalg.norm(deviation) * deviation, 0)
+    return Parts(X, W, H, None)
+
+
+def load_digits() -> Parts:
+    """The 1797 handwritten digits, 8 x 8, that scikit-learn carries; W and H are empty, the parts are unknown."""
+    from sklearn.datasets import load_digits as load  # noqa: PLC0415  # slow to import
+
+    X = load().data
+    return Parts(X, np.empty((len(X), 0)), np.empty((0, X.shape[1])), (8, 8))

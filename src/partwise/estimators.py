@@ -1,0 +1,360 @@
+"""scikit-learn estimators: they validate, translate parameters, call `factorize` and unpack. No mathematics."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative, validate_data
+
+from .factorize import factorize
+from .init import Init
+from .losses import Loss
+from .progress import print_line
+from .registry import resolve
+from .result import Result
+from .solvers import HALS, MU, Solver
+from .structures import Elastic, Fixed, NonNegative, Structure
+from .validation import DTYPES, SPARSE
+
+
+class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Nonnegative matrix factorization, a drop-in for `sklearn.decomposition.NMF`.
+
+    Every parameter and attribute of scikit-learn's class is here with its meaning, but for `tol`, which is the
+    stationarity at which a run ends whatever the solver (see "When a run stops" in the documentation).
+
+    Minimises `1/2 |X - W H|^2 + alpha_W l1_ratio n_features |W|_1 + alpha_H l1_ratio n_samples |H|_1
+    + 1/2 alpha_W (1 - l1_ratio) n_features |W|^2 + 1/2 alpha_H (1 - l1_ratio) n_samples |H|^2` over W, H >= 0.
+
+    Parameters
+    ----------
+    n_components : int, "auto" or None
+        Number of parts. "auto": that of a given W or H, else the number of features; None: the latter.
+    init : str, Init, (W, H), Result or None
+        "random", "nndsvd", "nndsvda", "nndsvdar", "spa", or "custom" for W and H passed to `fit_transform`.
+        None: "nndsvda" if n_components <= min(n_samples, n_features), else "random".
+    solver : str or Solver
+        "auto" for the best that applies, "hals", "gcd", "mu", "cd" (scikit-learn's: one sweep, no extrapolation),
+        or a configured solver.
+    beta_loss : str or float
+        As in scikit-learn: "frobenius" or 2.
+    tol : float
+        Stationarity to reach.
+    max_iter : int
+        Iterations allowed.
+    random_state : int, RandomState or None
+        Seed of random starts and of `shuffle`.
+    alpha_W, alpha_H, l1_ratio : float
+        Penalties as in the formula; `alpha_H="same"` takes the value of `alpha_W`.
+    verbose : int
+        Whether to print a line per iteration.
+    shuffle : bool
+        Whether cyclic coordinate descent takes components in a new order in each iteration.
+    loss : str or Loss, optional
+        Another way to say `beta_loss`; do not give both.
+    structure_W, structure_H : Structure, optional
+        What else is wanted of the factors, nonnegativity apart. See `partwise.structures`.
+    n_init : int
+        Number of starts; the best is kept.
+    callbacks : sequence of callables
+        Called as ``callback(record, factors)`` after every iteration; returning True ends the run.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        The parts, H.
+    n_components_ : int
+        Number of parts.
+    reconstruction_err_ : float
+        `|X - W H|`.
+    n_iter_ : int
+        Iterations of the best start.
+    result_ : Result
+        Everything known about the fit: history, certificate, why the run ended.
+    n_features_in_ : int
+        Features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where X has any.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> X = np.array([[1, 1], [2, 1], [3, 1.2], [4, 1], [5, 0.8], [6, 1]])
+    >>> model = pw.NMF(n_components=2, init="random", random_state=0)
+    >>> W = model.fit_transform(X)
+    >>> bool(np.abs(W @ model.components_ - X).max() < 0.01)
+    True
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012  # scikit-learn reads this name
+        "n_components": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],
+        "init": [str, Init, tuple, list, Result, None],
+        "solver": [str, Solver],
+        "beta_loss": [StrOptions({"frobenius", "kullback-leibler", "itakura-saito"}), Real],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "alpha_W": [Interval(Real, 0, None, closed="left")],
+        "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "verbose": ["verbose"],
+        "shuffle": ["boolean"],
+        "loss": [str, Real, Loss, None],
+        "structure_W": [str, Structure, None],
+        "structure_H": [str, Structure, None],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "callbacks": [tuple, list],
+    }
+
+    def __init__(
+        self,
+        n_components="auto",
+        *,
+        init=None,
+        solver="auto",
+        beta_loss="frobenius",
+        tol=1e-4,
+        max_iter=200,
+        random_state=None,
+        alpha_W=0.0,
+        alpha_H="same",
+        l1_ratio=0.0,
+        verbose=0,
+        shuffle=False,
+        loss=None,
+        structure_W=None,
+        structure_H=None,
+        n_init=1,
+        callbacks=(),
+    ):
+        self.n_components = n_components
+        self.init = init
+        self.solver = solver
+        self.beta_loss = beta_loss
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.alpha_W = alpha_W
+        self.alpha_H = alpha_H
+        self.l1_ratio = l1_ratio
+        self.verbose = verbose
+        self.shuffle = shuffle
+        self.loss = loss
+        self.structure_W = structure_W
+        self.structure_H = structure_H
+        self.n_init = n_init
+        self.callbacks = callbacks
+
+    def fit(self, X, y=None, **params):
+        """Learn the parts of X. `params` are those of `fit_transform`."""
+        self.fit_transform(X, **params)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X, y=None, W=None, H=None):
+        """Learn the parts of X and return W, (n_samples, n_components). W and H: the start, with init="custom"."""
+        X = validate_data(self, X, accept_sparse=SPARSE, dtype=DTYPES, ensure_non_negative=True)
+        self.result_ = self._factorize(X, W, H, update_H=True)
+        self.components_ = np.ascontiguousarray(self.result_.H)
+        self.n_components_ = self.result_.rank
+        self.n_iter_ = self.result_.n_iter
+        self.reconstruction_err_ = math.sqrt(2 * self.result_.fit)
+        return self.result_.W
+
+    def transform(self, X):
+        """The best W for X with the parts held, each row on its own."""
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, accept_sparse=SPARSE, dtype=DTYPES, reset=False, ensure_non_negative=True
+        )
+        return self._factorize(X, None, self.components_.astype(X.dtype, copy=False), update_H=False).W
+
+    def inverse_transform(self, X):
+        """`X @ components_`, for X of shape (n_samples, n_components)."""
+        check_is_fitted(self)
+        return X @ self.components_
+
+    @property
+    def _n_features_out(self):
+        return self.components_.shape[0]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    # -- translation ---------------------------------------------------------------------------------------
+
+    def _factorize(self, X, W, H, update_H) -> Result:
+        loss = self._loss()
+        self._n_components, start = self._start(X, W, H, update_H)
+        structure_W, structure_H = self._structures(X, update_H)
+        return factorize(
+            X,
+            self._n_components,
+            loss=loss,
+            structure_W=structure_W,
+            structure_H=structure_H if update_H else Fixed(H),
+            solver=self._solver(),
+            init=start,
+            n_init=self.n_init if update_H else 1,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callbacks=[*self.callbacks, *([print_line] if self.verbose else [])] if update_H else [],
+            normalize=None,
+            sort=False,
+            random_state=self.random_state,
+        )
+
+    def _loss(self) -> Loss:
+        if self.loss is not None and self.beta_loss != "frobenius":
+            raise ValueError(
+                f"loss={self.loss!r} and beta_loss={self.beta_loss!r} say the same thing: give only one of them"
+            )
+        spec = self.beta_loss if self.loss is None else self.loss
+        if self.solver == "cd" and spec not in (2, "frobenius"):
+            raise ValueError(
+                f"Invalid beta_loss parameter: solver {self.solver!r} does not handle beta_loss = {spec!r}"
+            )
+        if isinstance(spec, Real):
+            if spec != 2:
+                raise ValueError(f"beta_loss = {spec!r} is not available: partwise has least squares, beta_loss = 2")
+            spec = "frobenius"
+        return resolve("loss", spec)
+
+    def _solver(self) -> Solver | str:
+        if not isinstance(self.solver, str):
+            return self.solver
+        aliases = {"cd": HALS(sweeps=1, extrapolate=False), "mu": MU(), "auto": "auto"}
+        solver = aliases.get(self.solver) or resolve("solver", self.solver)
+        if self.shuffle and (solver == "auto" or isinstance(solver, HALS)):
+            return HALS(shuffle=True) if solver == "auto" else dataclasses.replace(solver, shuffle=True)
+        return solver
+
+    def _structures(self, X, update_H) -> tuple[Structure, Structure]:
+        """What is wanted of W and H, with scikit-learn's penalties, which follow the size of X."""
+        n_samples, n_features = X.shape
+        alpha_H = self.alpha_W if self.alpha_H == "same" else self.alpha_H
+        structures = []
+        for name, given, alpha in (
+            ("W", self.structure_W, n_features * self.alpha_W),
+            ("H", self.structure_H, n_samples * alpha_H),
+        ):
+            stated = None if given is None else resolve("structure", given)
+            if name == "W" and stated is not None and not update_H and not stated.rowwise:
+                warnings.warn(
+                    f"structure_W={stated} speaks of the training samples and has no meaning for new ones: "
+                    "transform takes W to be nonnegative only.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+                stated = None
+            structure = NonNegative() if stated is None else NonNegative() & stated
+            if alpha:
+                structure = structure & Elastic(alpha * self.l1_ratio, alpha * (1 - self.l1_ratio))
+            structures.append(structure)
+        return tuple(structures)
+
+    def _start(self, X, W, H, update_H) -> tuple[int, object]:
+        """Number of parts and `init` for `factorize`, with scikit-learn's rules for given W and H."""
+        if update_H and self.init == "custom":
+            return self._custom(X, W, H)
+        if not update_H:
+            if W is not None:
+                warnings.warn(
+                    "When update_H=False, the provided initial W is not used.", RuntimeWarning, stacklevel=4
+                )
+            rank = check_start(H, (self._wanted(None), X.shape[1]), "NMF (input H)").shape[0]
+            if H.dtype != X.dtype:
+                raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")
+            # multiplicative updates cannot leave 0
+            fill = math.sqrt(X.mean() / rank) if self._solver() == MU() else 0.0
+            return rank, (np.full((X.shape[0], rank), fill, dtype=X.dtype), H)
+        if W is not None or H is not None:
+            warnings.warn(
+                "When init!='custom', provided W or H are ignored. Set  init='custom' to use them as initialization.",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        if self._solver() == MU() and self.init == "nndsvd":
+            warnings.warn(
+                "The multiplicative update ('mu') solver cannot update zeros present in the initialization, and so "
+                "leads to poorer results when used jointly with init='nndsvd'. You may try init='nndsvda' or "
+                "init='nndsvdar' instead.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return self._wanted(X.shape[1]), self.init
+
+    def _custom(self, X, W, H):
+        if W is None or H is None:
+            raise ValueError("init='custom' needs both W and H: pass them to fit or fit_transform")
+        rank = check_start(H, (self._wanted(None), X.shape[1]), "NMF (input H)").shape[0]
+        check_start(W, (X.shape[0], rank), "NMF (input W)")
+        if H.dtype != X.dtype or W.dtype != X.dtype:
+            raise TypeError(
+                f"H and W should have the same dtype as X. Got H.dtype = {H.dtype} and W.dtype = {W.dtype}."
+            )
+        return rank, (W, H)
+
+    def _wanted(self, automatic):
+        """The number of parts asked for; `automatic` where the user leaves it open."""
+        return automatic if self.n_components in ("auto", None) else self.n_components
+
+
+def check_start(A, shape, whom):
+    """A given factor against its shape (None: any size), with scikit-learn's sentences."""
+    A = check_array(A)
+    for axis, (expected, ordinal) in enumerate(zip(shape, ("first", "second"))):
+        if expected not in (None, A.shape[axis]):
+            raise ValueError(
+                f"Array with wrong {ordinal} dimension passed to {whom}. Expected {expected}, but got {A.shape[axis]}."
+            )
+    check_non_negative(A, whom)
+    if not A.any():
+        raise ValueError(f"Array passed to {whom} is full of zeros.")
+    return A
+
+
+@validate_params(
+    {
+        "X": ["array-like", "sparse matrix"],
+        "W": ["array-like", None],
+        "H": ["array-like", None],
+        "update_H": ["boolean"],
+    },
+    prefer_skip_nested_validation=False,
+)
+def non_negative_factorization(X, W=None, H=None, n_components="auto", *, update_H=True, **params):
+    """`sklearn.decomposition.non_negative_factorization`: the function form of `NMF`.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The data.
+    W, H : array-like, optional
+        The start, with init="custom"; with update_H=False, H is the parts to hold.
+    n_components : int, "auto" or None
+        As in `NMF`.
+    update_H : bool
+        Whether to learn H too, or only W for the given H.
+    **params
+        Any other parameter of `NMF`.
+
+    Returns
+    -------
+    W, H, n_iter
+    """
+    estimator = NMF(n_components=n_components, **params)
+    estimator._validate_params()
+    X = check_array(X, accept_sparse=SPARSE, dtype=DTYPES, ensure_non_negative=True)
+    result = estimator._factorize(X, W, H, update_H)
+    return result.W, np.ascontiguousarray(result.H), result.n_iter

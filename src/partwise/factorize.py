@@ -1,0 +1,138 @@
+"""The front door: state the loss, the structures and the rank, get parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from .certificate import certificate
+from .conventions import Convention
+from .data import as_data
+from .init import Given, Init, Random
+from .problem import Problem, pose
+from .registry import choose, resolve
+from .result import Result
+from .solve import Callback, Limits, Run, solve, warn_if_unfinished
+from .structures import NonNegative, Structure
+from .validation import checked_data, checked_rank
+
+
+def factorize(  # noqa: PLR0913  # the one place where everything can be said
+    X,
+    rank: int,
+    *,
+    loss="frobenius",
+    structure_W: Structure | None = None,
+    structure_H: Structure | None = None,
+    solver="auto",
+    init=None,
+    n_init: int = 1,
+    max_iter: int | None = None,
+    tol: float = 1e-4,
+    target: float | None = None,
+    time_limit: float | None = None,
+    callbacks: Sequence[Callback] = (),
+    normalize="balanced",
+    sort: bool = True,
+    random_state=None,
+) -> Result:
+    """Take a matrix apart: `X ~ W H`.
+
+    Minimises `loss(X, W H) + g_W(W) + g_H(H)`.
+
+    Parameters
+    ----------
+    X : array-like or SciPy sparse matrix of shape (n_samples, n_features)
+        The data; float32 is computed in float32, everything else in float64.
+    rank : int
+        Number of parts.
+    loss : str or Loss
+        "frobenius" for `1/2 |X - W H|^2`.
+    structure_W, structure_H : Structure, optional
+        What is wanted of each factor, taken literally; None means nonnegative. See `partwise.structures`.
+    solver : str or Solver
+        A name, a configured solver such as ``solvers.HALS(sweeps=5)``, or "auto" for the best that applies.
+    init : str, Init, (W, H) or Result, optional
+        Where to start. None: "nndsvda" if the rank is at most min(X.shape) and X and the factors are
+        nonnegative, else "random".
+    n_init : int
+        Number of starts; the best is kept. From the second on, init=None means random.
+    max_iter, tol, target, time_limit
+        Stop after this many iterations, at this stationarity, at this objective or after these seconds,
+        whichever comes first. See "When a run stops" in the documentation.
+    callbacks : sequence of callables
+        Called as ``callback(record, factors)`` after every iteration; returning True ends the run.
+    normalize : "balanced", "W", "H", ("W" or "H", "l1" or "l2" or "max"), or None
+        Where the scale of a part goes: evenly to both factors, or all to one so that the parts of the factor
+        named have norm 1. "balanced" applies where both structures allow any scale, and leaves others alone.
+    sort : bool
+        Order parts by their share of the fit, `|W[:, k]| |H[k, :]|`, where the structures treat parts alike.
+    random_state : int, RandomState or None
+        The seed. Same seed and settings, same bits.
+
+    Returns
+    -------
+    Result
+    """
+    data = as_data(checked_data(X))
+    rank = checked_rank(rank)
+    stated = tuple(NonNegative() if s is None else resolve("structure", s) for s in (structure_W, structure_H))
+    problem = pose(data, resolve("loss", loss), stated, rank).normalized()
+    limits = Limits(max_iter, tol, target, time_limit)
+    rng = check_random_state(random_state)
+    chosen, reason = choose(problem, solver)
+    convention = Convention(problem, normalize, sort)
+    starts = make_starts(problem, init, n_init)
+    run, objectives = solve(problem, starts, chosen, limits, rng, callbacks)
+    warn_if_unfinished(run, limits)
+    run = convention.apply(run)
+    return make_result(problem, run, limits, stated, solver=repr(chosen), reason=reason, objectives=objectives)
+
+
+def make_result(problem: Problem, run: Run, limits: Limits, stated, **about) -> Result:
+    about["objectives"] = tuple(about["objectives"])
+    return Result(
+        factors=problem.to_user(run.factors),
+        objective=run.history[-1].objective,
+        fit=problem.fit(run.factors) * problem.objective_unit,
+        relative_error=problem.relative_error(run.factors),
+        status=run.status,
+        history=run.history,
+        certificate=certificate(problem, run.factors, limits.tol),
+        loss=problem.loss,
+        structures=stated,
+        **about,
+    )
+
+
+def make_starts(problem: Problem, spec, n_init: int) -> list[Init]:
+    """As many starts as asked for, from a name, an Init, arrays or a Result."""
+    if not isinstance(n_init, int | np.integer) or n_init < 1:
+        raise ValueError(f"n_init must be a whole number >= 1, got {n_init!r}")
+    if spec is None:
+        return [default_init(problem)] + [Random()] * (n_init - 1)
+    start = as_init(spec)
+    if n_init > 1 and not start.seeded:
+        raise ValueError(
+            f"init={start.name!r} gives the same start every time, so n_init={n_init} would repeat one run. "
+            "Use init='random', 'nndsvdar' or None, or n_init=1."
+        )
+    return [start] * n_init
+
+
+def default_init(problem: Problem) -> Init:
+    nonnegative = problem.data.extremes[0] >= 0 and all(s.nonnegative for s in problem.structures)
+    small = problem.rank <= min(problem.data.shape)
+    return resolve("init", "nndsvda" if nonnegative and small else "random")
+
+
+def as_init(spec) -> Init:
+    if isinstance(spec, Result):
+        return Given(spec.factors)
+    if isinstance(spec, tuple | list):
+        if len(spec) != 2:
+            raise ValueError(f"init as arrays must be a pair (W, H), got {len(spec)} items")
+        return Given.public(*spec)
+    return resolve("init", spec)

@@ -1,0 +1,68 @@
+"""The contract of an initialisation, and the one that takes what the user gives."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..problem import Factors, Problem
+
+
+class Init(ABC):
+    """A frozen dataclass; called with the (normalized) problem, it returns feasible factors in its units."""
+
+    seeded = False  # another random state gives another start
+    limited = False  # needs rank <= min(shape)
+    nonnegative = False  # needs nonnegative data
+    name: str
+
+    @abstractmethod
+    def raw(self, problem: Problem, rng: np.random.RandomState) -> Factors:
+        """Factors that need not satisfy the structures yet."""
+
+    def __call__(self, problem: Problem, rng: np.random.RandomState) -> Factors:
+        if self.limited and problem.rank > min(problem.data.shape):
+            raise ValueError(
+                f"init = '{self.name}' can only be used when n_components <= min(n_samples, n_features): got rank "
+                f"{problem.rank} for X of shape {problem.data.shape}. Use init='random'."
+            )
+        if self.nonnegative and problem.data.extremes[0] < 0:
+            raise ValueError(
+                f"Negative values in data passed to NMF initialization: init='{self.name}' needs nonnegative X. "
+                "Use init='random'."
+            )
+        factors = self.raw(problem, rng)
+        return tuple(
+            np.ascontiguousarray(structure.prox(A.astype(problem.data.dtype, copy=False), 0.0))
+            for structure, A in zip(problem.structures, factors)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Given(Init):
+    """Factors in the user's units, tall; None where the user gave none (a fixed factor needs none)."""
+
+    factors: tuple[np.ndarray | None, ...]
+    name = "custom"
+
+    @classmethod
+    def public(cls, W, H) -> "Given":
+        """From W (n_samples, rank) and H (rank, n_features)."""
+        return cls((None if W is None else np.asarray(W), None if H is None else np.asarray(H).T))
+
+    def raw(self, problem, rng):
+        given = []
+        for mode, (A, dim) in enumerate(zip(self.factors, problem.data.shape)):
+            if A is None:
+                A = np.zeros((dim, problem.rank))  # noqa: PLW2901
+            check_given(A, (dim, problem.rank), "WH"[mode])
+            given.append(np.array(A, dtype=problem.data.dtype))
+        return problem.from_user(tuple(given))
+
+
+def check_given(A: np.ndarray, shape: tuple[int, int], name: str) -> None:
+    if A.shape != shape:
+        expected, got = (s if name == "W" else s[::-1] for s in (shape, A.shape))
+        raise ValueError(f"the initial {name} has shape {got}, but this X and rank need {expected}")
+    if not np.all(np.isfinite(A)):
+        raise ValueError(f"the initial {name} contains NaN or infinity")

@@ -1,0 +1,53 @@
+"""Nonnegative double singular value decomposition: Boutsidis and Gallopoulos (2008), Pattern Recognition 41."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .base import Init
+
+SMALLEST = 1e-6  # entries below this become 0, as in scikit-learn, in units where X is at most about 1
+
+
+@dataclass(frozen=True)
+class NNDSVD(Init):
+    """The dominant nonnegative part of each singular pair. `fill`: what its zeros become, nothing ("zeros"), the
+    mean of X ("mean"), or small random numbers ("random")."""
+
+    fill: str = "zeros"
+    limited = True
+    nonnegative = True
+    names: ClassVar = {"zeros": "nndsvd", "mean": "nndsvda", "random": "nndsvdar"}
+
+    @property
+    def name(self):
+        return self.names[self.fill]
+
+    @property
+    def seeded(self):
+        return self.fill == "random"
+
+    def raw(self, problem, rng):
+        U, s, V = problem.data.svd(problem.rank, rng)
+        # of each pair (u, v) keep the heavier of (u+, v+) and (u-, v-); the leading pair has one sign
+        parts = [(np.maximum(sign * U, 0), np.maximum(sign * V, 0)) for sign in (1, -1)]
+        norms = [[np.linalg.norm(A, axis=0) for A in pair] for pair in parts]
+        positive = norms[0][0] * norms[0][1] >= norms[1][0] * norms[1][1]
+        weight = np.where(positive, norms[0][0] * norms[0][1], norms[1][0] * norms[1][1])
+        factors = []
+        for mode in range(2):
+            A = np.where(positive, parts[0][mode], parts[1][mode])
+            length = np.where(positive, norms[0][mode], norms[1][mode])
+            A = A * (np.sqrt(s * weight) / np.where(length > 0, length, 1))
+            A[A < SMALLEST] = 0
+            factors.append(self.filled(A, problem.data.mean, rng))
+        return tuple(factors)
+
+    def filled(self, A, mean, rng):
+        empty = A == 0
+        if self.fill == "mean":
+            A[empty] = mean
+        elif self.fill == "random":
+            A[empty] = np.abs(mean * rng.standard_normal(np.count_nonzero(empty)) / 100)
+        return A

@@ -1,0 +1,21 @@
+"""The contract of a loss: an entrywise divergence d(x, y), summed over all entries."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+
+class Loss(ABC):
+    """A loss is a frozen dataclass; its parameters are its fields."""
+
+    quadratic = False  # True: gram and cross (`Problem.normal_equations`) say all about the data
+    domain = "real"  # or "nonnegative", "positive": which entries X may have
+    degree: float  # d(c x, c y) = c**degree d(x, y): how the objective follows the units of X
+
+    @abstractmethod
+    def value(self, X: np.ndarray, Y: np.ndarray) -> float:
+        """Sum of d(x, y) over the entries, in double precision."""
+
+    @abstractmethod
+    def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Derivative of `value` in each entry of Y."""

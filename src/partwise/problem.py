@@ -1,0 +1,193 @@
+"""The problem: data + loss + structures. The one definition of the objective and of optimality.
+
+    minimise  loss(X, [[A_1, ..., A_d]]) + sum_i g_i(A_i)
+
+Factors are tall, `(dim, rank)`. A problem can be posed in other units (`normalized`), where the largest entry
+of X is near 1; it then knows the way back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .data import Data
+from .losses import Loss
+from .structures import Structure
+
+Factors = tuple[np.ndarray, ...]
+KnownCross = tuple[int, np.ndarray]
+MAX_EXPONENT = 1000  # units beyond this are cut, so that they stay numbers
+
+# The normal equations give |X - WH|^2 as a difference of numbers near |X|^2. Below this share of |X|^2 the
+# residual is summed entry by entry, unless X is so sparse that this would cost far more than an iteration.
+CANCELLATION = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
+DIRECT_COST = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    data: Data
+    loss: Loss
+    structures: tuple[Structure, ...]  # bound to (dim, rank)
+    rank: int
+    units: tuple[float, ...] = (1.0, 1.0)  # a factor here times its unit is the factor the user knows
+
+    @property
+    def modes(self) -> list[int]:
+        """The factors to solve for."""
+        return [mode for mode, structure in enumerate(self.structures) if not structure.fixed]
+
+    @property
+    def separable(self) -> bool:
+        """One factor to solve for, entry by entry: each of its rows is a problem of its own."""
+        return len(self.modes) == 1 and self.structures[self.modes[0]].elementwise is not None
+
+    # -- objective -------------------------------------------------------------------------------------
+
+    def objective(self, factors: Factors, known: KnownCross | None = None) -> float:
+        """`loss(X, [[A]]) + sum_i g_i(A_i)`."""
+        penalty = sum(structure.value(A) for structure, A in zip(self.structures, factors))
+        return self.fit(factors, known) + penalty
+
+    def fit(self, factors: Factors, known: KnownCross | None = None) -> float:
+        """The loss alone. `known`: a mode and its `cross` at these factors, to save the product."""
+        if not self.loss.quadratic:
+            return self.data.loss(self.loss, factors)
+        mode, cross = known or (0, self.data.cross(factors, 0))
+        A = factors[mode]
+        gram = math.prod(gram_of(B).astype(np.float64) for B in factors)
+        inner = float(np.einsum("ik,ik->", cross, A, dtype=np.float64))
+        value = 0.5 * (self.data.norm2 - 2 * inner + float(gram.sum()))
+        size = math.prod(self.data.shape)
+        cancels = value < CANCELLATION[self.data.dtype] * self.data.norm2
+        if cancels and size <= DIRECT_COST * max(self.data.product_cost, 1 << 16):
+            return self.data.loss(self.loss, factors)
+        return max(value, 0.0)
+
+    def relative_error(self, factors: Factors) -> float:
+        """`|X - [[A]]| / |X|`; 0 for an all-zero X that is met exactly."""
+        error = math.sqrt(2 * self.fit(factors))
+        return error / math.sqrt(self.data.norm2) if self.data.norm2 > 0 else (math.inf if error else 0.0)
+
+    # -- optimality ------------------------------------------------------------------------------------
+
+    def normal_equations(self, factors: Factors, mode: int) -> tuple[np.ndarray, np.ndarray]:
+        """`gram` (rank, rank) and `cross` (dim, rank): the smooth part of the objective in this factor, the
+        loss with the ridge of the structure, is `1/2 tr(A gram A') - tr(A' cross) + constant`."""
+        gram = math.prod(gram_of(B) for other, B in enumerate(factors) if other != mode)
+        ridge = self.structures[mode].ridge
+        if ridge:
+            gram = gram + gram.dtype.type(ridge) * np.eye(self.rank, dtype=gram.dtype)
+        return gram, self.data.cross(factors, mode)
+
+    def gradient(self, factors: Factors, mode: int) -> np.ndarray:
+        """Derivative of the smooth part of the objective in one factor."""
+        gram, cross = self.normal_equations(factors, mode)
+        return factors[mode] @ gram - cross
+
+    def stationarity(self, factors: Factors) -> float:
+        """The largest over modes and components of `|projected gradient of A[:, k]| / (|X| prod |others[:, k]|)`.
+
+        Free of units and of the scale that one factor can hand to another; 0 exactly at stationary points. In a
+        separable problem each row is measured against its own data, which implies the above.
+        """
+        return max(
+            (self.stationarity_of(factors[m], self.gradient(factors, m), self.column_norms(factors, m), m)
+             for m in self.modes),
+            default=0.0,
+        )
+
+    def stationarity_of(self, A: np.ndarray, G: np.ndarray, norms: np.ndarray, mode: int) -> float:
+        """The same for one mode, from the gradient G and the column norms of the other factors."""
+        if self.separable:
+            return float(np.max(self.row_stationarity(A, G, norms, mode), initial=0.0))
+        residual = self.structures[mode].residual(A, G)
+        return float(np.max(ratio(residual, math.sqrt(self.data.norm2) * norms), initial=0.0))
+
+    def row_stationarity(self, A: np.ndarray, G: np.ndarray, norms: np.ndarray, mode: int) -> np.ndarray:
+        """Stationarity of each row of the only free factor, (dim,)."""
+        structure = self.structures[mode].elementwise
+        weights = ratio(np.ones_like(norms), norms).astype(A.dtype)
+        weights[~np.isfinite(weights)] = 1
+        rows = structure.row_residual(A, G, weights)
+        return ratio(rows, self.data.row_norms[mode])
+
+    @staticmethod
+    def column_norms(factors: Factors, mode: int) -> np.ndarray:
+        """`prod |other factors[:, k]|`, (rank,)."""
+        return math.prod(
+            np.sqrt(np.einsum("ik,ik->k", B, B, dtype=np.float64)) for m, B in enumerate(factors) if m != mode
+        )
+
+    # -- units -----------------------------------------------------------------------------------------
+
+    @property
+    def objective_unit(self) -> float:
+        """An objective here times this is the objective the user knows."""
+        exponent = self.loss.degree * sum(math.log2(unit) for unit in self.units)
+        return 2.0 ** max(-MAX_EXPONENT, min(MAX_EXPONENT, exponent))
+
+    def normalized(self) -> Problem:
+        """The same problem in units where the largest entry of X, and of a fixed factor, is near 1.
+
+        Units are powers of two, so nothing is rounded, and the free factors share the unit of X equally.
+        """
+        fixed = {
+            mode: exponent_of(np.max(np.abs(structure.elementwise.lower), initial=0.0))
+            for mode, structure in enumerate(self.structures)
+            if structure.fixed
+        }
+        n_free = len(self.structures) - len(fixed)
+        rest = exponent_of(max(map(abs, self.data.extremes))) - sum(fixed.values())
+        shared = round(rest / n_free) if n_free else 0
+        exponents = [fixed.get(mode, shared) for mode in range(len(self.structures))]
+        units = tuple(2.0**e for e in exponents)
+        scaled = replace(self, data=self.data.scaled(2.0 ** sum(exponents)), units=units)
+        structures = tuple(
+            structure.rescaled(unit, scaled.objective_unit) for structure, unit in zip(self.structures, units)
+        )
+        return replace(scaled, structures=structures)
+
+    def to_user(self, factors: Factors) -> Factors:
+        """Factors of this problem in the user's units."""
+        return tuple(A * A.dtype.type(unit) for A, unit in zip(factors, self.units))
+
+    def from_user(self, factors: Factors) -> Factors:
+        """Factors in the user's units as factors of this problem."""
+        return tuple(A / A.dtype.type(unit) for A, unit in zip(factors, self.units))
+
+
+def pose(data: Data, loss: Loss, structures: Sequence[Structure], rank: int) -> Problem:
+    """A problem from structures as the user states them; checks what the loss and the structures demand of X."""
+    names = ["W", "H"]
+    bound = tuple(
+        structure.bind((dim, rank), transposed=mode == 1, name=names[mode])
+        for mode, (structure, dim) in enumerate(zip(structures, data.shape))
+    )
+    lowest, _ = data.extremes
+    if lowest < 0 and all(structure.nonnegative for structure in bound):
+        raise ValueError(
+            f"Negative values in data passed to partwise: X goes down to {lowest:g}, which nonnegative factors "
+            "cannot reproduce. Clip or shift X, or let one factor be signed with structures.Free()."
+        )
+    return Problem(data, loss, bound, rank)
+
+
+def gram_of(A: np.ndarray) -> np.ndarray:
+    return A.T @ A
+
+
+def exponent_of(value: float) -> int:
+    """The power of two nearest to a magnitude; 0 for 0."""
+    return round(math.log2(value)) if value > 0 else 0
+
+
+def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """`numerator / denominator`, with 0 / 0 = 0."""
+    numerator = np.asarray(numerator, dtype=np.float64)
+    out = np.where(numerator > 0, np.inf, 0.0)
+    return np.divide(numerator, denominator, out=out, where=np.asarray(denominator) > 0)

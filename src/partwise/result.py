@@ -1,0 +1,82 @@
+"""What a factorization returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .certificate import Certificate, Optimality, optimality
+from .data import as_data
+from .losses import Loss
+from .problem import Factors, pose
+from .solve import Record
+from .structures import Structure
+from .validation import checked_data
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """Parts and how they came about, in the user's units. It never holds X."""
+
+    factors: Factors  # tall, (dim, rank)
+    objective: float
+    fit: float  # the loss alone, without penalties
+    relative_error: float  # |X - WH| / |X|
+    status: str  # why the run ended: "converged", "max_iter", "target", "time_limit", "callback"
+    history: tuple[Record, ...]
+    certificate: Certificate
+    loss: Loss
+    structures: tuple[Structure, ...]  # as the user stated them
+    solver: str
+    reason: str  # why this solver
+    objectives: tuple[float, ...]  # the final objective of every start
+
+    @property
+    def W(self) -> np.ndarray:
+        """(n_samples, rank)."""
+        return self.factors[0]
+
+    @property
+    def H(self) -> np.ndarray:
+        """(rank, n_features)."""
+        return self.factors[1].T
+
+    @property
+    def rank(self) -> int:
+        return self.factors[0].shape[1]
+
+    @property
+    def n_iter(self) -> int:
+        return self.history[-1].n_iter
+
+    @property
+    def converged(self) -> bool:
+        return self.status == "converged"
+
+    def certify(self, X) -> Optimality:
+        """How far the fit is from the best any factorization of this rank could reach (needs the data)."""
+        if not self.loss.quadratic:
+            raise ValueError(f"certify knows a bound for least squares only, this result minimised {self.loss}")
+        data = as_data(checked_data(X))
+        if data.shape != tuple(A.shape[0] for A in self.factors):
+            raise ValueError(
+                f"X has shape {data.shape}, but this result is of a matrix of shape "
+                f"{tuple(A.shape[0] for A in self.factors)}"
+            )
+        problem = pose(data, self.loss, self.structures, self.rank).normalized()
+        factors = problem.from_user(tuple(A.astype(data.dtype, copy=False) for A in self.factors))
+        return optimality(data, problem.relative_error(factors), self.rank)
+
+    def report(self, path, **options):
+        """Write a page with the parts, the convergence curve and the certificate; see `partwise.report`."""
+        from .report import write_report  # noqa: PLC0415  # needs the optional drawing libraries
+
+        return write_report(self, path, **options)
+
+    def __repr__(self):
+        m, n = (A.shape[0] for A in self.factors)
+        return (
+            f"<partwise result: {m} x {n} in {self.rank} parts, relative error {self.relative_error:.4g}, "
+            f"{self.status} after {self.n_iter} iterations of {self.solver}>"
+        )

@@ -1,0 +1,43 @@
+"""The contract of a solver: frozen parameters, and three functions that the loop in `solve.py` calls.
+
+A solver owns no loop, no clock and no stopping rule. Its work arrays live in a state object made by `init`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..problem import Factors, Problem
+
+
+class Measures(NamedTuple):
+    """What a step knows of the factors it leaves."""
+
+    objective: float  # `Problem.objective`, at no further cost
+    stationarity: float  # `Problem.stationarity`, or an estimate from gradients at hand; the loop confirms it
+
+
+class Solver(ABC):
+    """A frozen dataclass; its parameters are its fields."""
+
+    monotone = True  # the objective never rises from one step to the next
+    max_iter = 1000  # steps allowed when the user names no number
+
+    @abstractmethod
+    def supports(self, problem: Problem) -> str | None:
+        """None, or the sentence that tells the user why this solver cannot take the problem."""
+
+    @abstractmethod
+    def prefer(self, problem: Problem) -> tuple[float, str]:
+        """How well this solver suits a problem it supports, larger is better, and the reason in a few words."""
+
+    @abstractmethod
+    def init(self, problem: Problem, factors: Factors, tol: float, rng: np.random.RandomState) -> Any:
+        """The state: work arrays and counters. `tol` is the stationarity the run is after."""
+
+    @abstractmethod
+    def step(self, problem: Problem, factors: Factors, state: Any) -> Measures:
+        """One iteration over all free factors, in place."""

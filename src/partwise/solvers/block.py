@@ -1,0 +1,175 @@
+"""Block descent for least squares: update one factor at a time from `gram` and `cross`.
+
+What `gcd`, `hals` and `mu` share: the alternation, the normal equations and when they go stale, extrapolation
+between the blocks, and the measures of progress, all of which come from products that the updates need anyway.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import kernels
+from ..problem import Factors, Problem
+from .base import Measures, Solver
+
+
+@dataclass
+class Momentum:
+    """How far to extrapolate, and how that adapts (Ang and Gillis 2019, section 3.4)."""
+
+    beta: float = 0.5  # the present step beyond the new point, in units of the last step
+    ceiling: float = 1.0  # beta does not grow beyond this
+    growth: float = 1.05
+    ceiling_growth: float = 1.01
+    shrink: float = 1.5
+    resting: bool = False  # no extrapolation in the step after a failure, so that it succeeds
+
+    @property
+    def current(self) -> float:
+        return 0.0 if self.resting else self.beta
+
+    def succeed(self) -> None:
+        if not self.resting:
+            self.beta = min(self.ceiling, self.growth * self.beta)
+            self.ceiling = min(1.0, self.ceiling_growth * self.ceiling)
+        self.resting = False
+
+    def fail(self) -> None:
+        self.ceiling = self.beta
+        self.beta /= self.shrink
+        self.resting = True
+
+
+@dataclass
+class State:
+    """Work arrays of a run."""
+
+    points: list[np.ndarray]  # where the next update starts: the factors, extrapolated, within their bounds
+    origins: list[np.ndarray]  # the last update of each factor, before extrapolation
+    equations: list[tuple[np.ndarray, np.ndarray] | None]  # gram and cross of each mode, None when stale
+    gradients: list[np.ndarray | None]  # of the loss and the smooth penalty at `points`, None when stale
+    boxes: list[tuple]  # (l1, lower, upper) of each mode, as kernels take them
+    momentum: Momentum | None  # None: no extrapolation
+    rng: np.random.RandomState
+    tol: float
+    objective: float  # at the factors
+    stationarity: list[float]  # the latest of each mode
+
+    @property
+    def beta(self) -> float:
+        return self.momentum.current if self.momentum else 0.0
+
+
+class BlockDescent(Solver):
+    """Subclasses give `update`; a field `extrapolate` turns extrapolation on."""
+
+    extrapolate: bool
+
+    @abstractmethod
+    def update(self, problem: Problem, mode: int, state: State, rows: np.ndarray) -> None:
+        """Improve the given rows of `state.points[mode]` in place and keep `state.gradients[mode]` current."""
+
+    def supports(self, problem):
+        name = type(self).__name__
+        if not problem.loss.quadratic:
+            return f"{name} minimises least squares only, got the loss {problem.loss}"
+        for mode in problem.modes:
+            if problem.structures[mode].elementwise is None:
+                return f"{name} needs structures that act entry by entry, got {problem.structures[mode]}"
+        return None
+
+    def init(self, problem, factors, tol, rng):
+        return State(
+            points=[A.copy() for A in factors],
+            origins=[A.copy() for A in factors],
+            equations=[None] * len(factors),
+            gradients=[None] * len(factors),
+            boxes=[s.elementwise.box(A) for s, A in zip(problem.structures, factors)],
+            momentum=Momentum() if self.extrapolate and len(problem.modes) > 1 else None,
+            rng=rng,
+            tol=tol,
+            objective=problem.objective(factors),
+            stationarity=[0.0] * len(factors),
+        )
+
+    def step(self, problem, factors, state):
+        modes = problem.modes
+        if not modes:
+            return Measures(state.objective, 0.0)
+        for mode in modes[:-1]:
+            self.descend(problem, mode, state)
+            advance(state, mode)
+        last = modes[-1]
+        self.descend(problem, last, state)
+        # the points are feasible, all but the last extrapolated: together they are the candidate
+        objective = problem.objective(tuple(state.points), (last, state.equations[last][1]))
+        if objective <= state.objective or state.beta == 0:
+            accept(problem, factors, state, objective)
+        else:
+            retreat(factors, state)
+        if len(modes) > 1:
+            refresh(problem, modes[0], state)
+            state.stationarity[modes[0]] = measure(problem, modes[0], state)
+        return Measures(state.objective, max(state.stationarity))
+
+    def descend(self, problem: Problem, mode: int, state: State) -> None:
+        """Update one factor; the normal equations of the others are then stale."""
+        refresh(problem, mode, state)
+        A = state.points[mode]
+        rows = np.arange(A.shape[0])
+        if problem.separable:
+            # rows that are done stay as they are, whatever the others still need
+            norms = problem.column_norms(tuple(state.points), mode)
+            rows = np.flatnonzero(problem.row_stationarity(A, state.gradients[mode], norms, mode) > state.tol)
+        self.update(problem, mode, state, rows)
+        for other in range(len(state.points)):
+            if other != mode:
+                state.equations[other] = state.gradients[other] = None
+
+
+def refresh(problem: Problem, mode: int, state: State) -> None:
+    """Normal equations and gradient of a mode at the present points, unless they are current."""
+    if state.equations[mode] is None:
+        state.equations[mode] = problem.normal_equations(tuple(state.points), mode)
+    if state.gradients[mode] is None:
+        gram, cross = state.equations[mode]
+        state.gradients[mode] = state.points[mode] @ gram
+        state.gradients[mode] -= cross
+
+
+def measure(problem: Problem, mode: int, state: State) -> float:
+    norms = problem.column_norms(tuple(state.points), mode)
+    return problem.stationarity_of(state.points[mode], state.gradients[mode], norms, mode)
+
+
+def advance(state: State, mode: int) -> None:
+    """Extrapolate a factor that was just updated."""
+    if state.beta == 0:
+        state.origins[mode][:] = state.points[mode]
+        return
+    new = state.points[mode]
+    state.points[mode] = kernels.of(new).extrapolate(new, state.origins[mode], state.beta, state.boxes[mode])
+    state.origins[mode] = new
+    state.gradients[mode] = None
+
+
+def accept(problem: Problem, factors: Factors, state: State, objective: float) -> None:
+    last = problem.modes[-1]
+    for A, point in zip(factors, state.points):
+        A[:] = point
+    state.objective = objective
+    state.stationarity[last] = measure(problem, last, state)
+    advance(state, last)
+    if state.momentum:
+        state.momentum.succeed()
+
+
+def retreat(factors: Factors, state: State) -> None:
+    """The candidate was worse: start again from the factors, without extrapolation for one step."""
+    for mode, A in enumerate(factors):
+        state.points[mode][:] = state.origins[mode][:] = A
+        state.equations[mode] = state.gradients[mode] = None
+    state.momentum.fail()

@@ -1,0 +1,7 @@
+"""Structures: what is wanted of a factor, as a penalty, a set, or both. Combine them with `&`."""
+
+from .algebra import All
+from .base import Structure
+from .elementwise import L1, L2, Box, Elastic, Elementwise, Fixed, Free, NonNegative
+
+__all__ = ["L1", "L2", "All", "Box", "Elastic", "Elementwise", "Fixed", "Free", "NonNegative", "Structure"]

@@ -1,0 +1,212 @@
+"""Structures that speak of one entry at a time: bounds, L1 and L2 penalties, fixed values.
+
+All of them are an `Elementwise` with lower and upper bounds (numbers, or arrays) and two weights, which is all
+that a coordinate descent kernel must know.
+"""
+
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+
+from .. import kernels
+from .base import Structure
+
+LARGEST_WEIGHT = 1e100  # penalties in extreme units are cut here, so that weight * 0 stays 0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Elementwise(Structure):
+    """`l1 sum |a| + l2 / 2 sum a^2` over `lower <= a <= upper`; NaN in an array of bounds means no bound."""
+
+    lower: float | np.ndarray = -np.inf
+    upper: float | np.ndarray = np.inf
+    l1: float = 0.0
+    l2: float = 0.0
+
+    def __post_init__(self):
+        for name in ("l1", "l2"):
+            object.__setattr__(self, name, checked_weight(name, getattr(self, name)))
+        for name, none in (("lower", -np.inf), ("upper", np.inf)):
+            object.__setattr__(self, name, checked_bound(name, getattr(self, name), none))
+        if np.ndim(self.lower) == np.ndim(self.upper) == 0 and self.lower > self.upper:
+            raise ValueError(f"lower={self.lower:g} is above upper={self.upper:g}: no value lies between them")
+
+    @property
+    def elementwise(self):
+        return self
+
+    @property
+    def ridge(self):
+        return self.l2
+
+    @property
+    def fixed(self):
+        return bool(np.all(self.lower == self.upper))
+
+    @property
+    def nonnegative(self):
+        return bool(np.all(self.lower >= 0))
+
+    @property
+    def scale_free(self):
+        no_bounds = np.ndim(self.lower) == 0 and self.lower in (0, -np.inf) and np.all(self.upper == np.inf)
+        return bool(no_bounds) and self.l1 == self.l2 == 0
+
+    @property
+    def interchangeable(self):
+        return np.ndim(self.lower) == np.ndim(self.upper) == 0
+
+    @property
+    def rowwise(self):
+        return self.interchangeable
+
+    def bind(self, shape, transposed, name):
+        lower, upper = (
+            tall(bound, shape, transposed, missing, name)
+            for bound, missing in ((self.lower, -np.inf), (self.upper, np.inf))
+        )
+        if np.any(lower > upper):
+            raise ValueError(f"no value of {name} satisfies {self}: somewhere its lower bound is above its upper")
+        return Elementwise(lower, upper, self.l1, self.l2)
+
+    def rescaled(self, unit, objective_unit):
+        l1 = min(self.l1 / objective_unit * unit, LARGEST_WEIGHT) if self.l1 else 0.0
+        l2 = min(self.l2 / objective_unit * unit * unit, LARGEST_WEIGHT) if self.l2 else 0.0
+        return Elementwise(self.lower / unit, self.upper / unit, l1, l2)
+
+    def box(self, A):
+        """`(l1, lower, upper)` as kernels take them: in A's type, bounds with one row or one per row of A."""
+        rank, kind = A.shape[1], A.dtype
+        bounds = (
+            np.ascontiguousarray(b if np.ndim(b) == 2 else np.full((1, rank), b), dtype=kind)
+            for b in (self.lower, self.upper)
+        )
+        return kind.type(self.l1), *bounds
+
+    def value(self, A):
+        total = 0.0
+        if self.l1:
+            total += self.l1 * float(np.abs(A).sum(dtype=np.float64))
+        if self.l2:
+            total += self.l2 / 2 * float(np.square(A, dtype=np.float64).sum())
+        return total
+
+    def prox(self, A, step):
+        soft = A - np.clip(A, -step * self.l1, step * self.l1)
+        # the bounds in A's type, so that float32 stays float32
+        return np.clip(soft / (1 + step * self.l2), *self.box(A)[1:]).astype(A.dtype, copy=False)
+
+    def violation(self, A):
+        _, lower, upper = self.box(A)
+        return float(max(np.max(lower - A, initial=0), np.max(A - upper, initial=0)))
+
+    def residual(self, A, G):
+        return kernels.of(A).residual_columns(A, G, *self.box(A))
+
+    def row_residual(self, A, G, weights):
+        """The largest weighted entry of the minimal subgradient of each row, (dim,)."""
+        return kernels.of(A).residual_rows(A, G, *self.box(A), weights)
+
+    def __repr__(self):
+        terms = [*bound_terms(self.lower, self.upper)]
+        terms += [f"{name}({w:g})" for name, w in (("L1", self.l1), ("L2", self.l2)) if w]
+        return " & ".join(terms) or "Free()"
+
+
+class NonNegative(Elementwise):
+    """`a >= 0`."""
+
+    def __init__(self):
+        super().__init__(lower=0.0)
+
+
+class Free(Elementwise):
+    """Any sign, no penalty."""
+
+    def __init__(self):
+        super().__init__()
+
+
+class L1(Elementwise):
+    """`weight * sum |a|`, which drives small entries to 0. Signed unless combined with `NonNegative()`."""
+
+    def __init__(self, weight):
+        super().__init__(l1=weight)
+
+
+class L2(Elementwise):
+    """`weight / 2 * sum a^2`."""
+
+    def __init__(self, weight):
+        super().__init__(l2=weight)
+
+
+class Elastic(Elementwise):
+    """`l1 sum |a| + l2 / 2 sum a^2`."""
+
+    def __init__(self, l1, l2):
+        super().__init__(l1=l1, l2=l2)
+
+
+class Box(Elementwise):
+    """`lower <= a <= upper`; each a number, or an array in the factor's own shape."""
+
+    def __init__(self, lower=-np.inf, upper=np.inf):
+        super().__init__(lower=lower, upper=upper)
+
+
+class Fixed(Elementwise):
+    """Entries held at `values`; NaN leaves an entry free. An array with fewer parts than the rank holds the
+    first parts and leaves the others free."""
+
+    def __init__(self, values):
+        super().__init__(lower=np.asarray(values, dtype=np.float64), upper=np.asarray(values, dtype=np.float64))
+
+
+def checked_weight(name, weight):
+    if not isinstance(weight, Real) or not 0 <= weight < np.inf:
+        raise ValueError(f"the {name} weight must be a finite number >= 0, got {weight!r}")
+    return float(weight)
+
+
+def checked_bound(name, bound, missing):
+    bound = np.array(bound, dtype=np.float64)
+    if bound.ndim not in (0, 2):
+        raise ValueError(f"{name} must be a number or a matrix in the factor's shape, got {bound.ndim} dimensions")
+    if bound.ndim == 0:
+        if np.isnan(bound):
+            raise ValueError(f"{name} is NaN; a number that means no bound is {missing}")
+        return float(bound)
+    bound[np.isnan(bound)] = missing
+    return bound
+
+
+def tall(bound, shape, transposed, missing, name):
+    """A bound in the public orientation as `(dim, rank)`; parts that are not given are free."""
+    if np.ndim(bound) == 0:
+        return bound
+    bound = bound.T if transposed else bound
+    dim, rank = shape
+    if bound.shape[0] != dim or bound.shape[1] > rank:
+        expected, got = (
+            " x ".join(map(str, s[::-1] if transposed else s)) for s in (shape, bound.shape)
+        )
+        raise ValueError(
+            f"an array given for {name} has shape {got}, but {name} is {expected}; "
+            "give all of it, or fewer parts (the others are then free)"
+        )
+    free = np.full((dim, rank - bound.shape[1]), missing)
+    return np.ascontiguousarray(np.hstack([bound, free]))
+
+
+def bound_terms(lower, upper):
+    """What the bounds say, for messages."""
+    if np.ndim(lower) == np.ndim(upper) == 0:
+        if (lower, upper) == (0, np.inf):
+            yield "NonNegative()"
+        elif (lower, upper) != (-np.inf, np.inf):
+            yield f"Box({lower:g}, {upper:g})"
+        return
+    held = float(np.mean(np.broadcast_to(lower == upper, np.broadcast(lower, upper).shape)))
+    yield f"Fixed(<array, {held:.0%} held>)" if held else "Box(<arrays>)"
