@@ -203,7 +203,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             loss=loss,
             structure_W=structure_W,
             structure_H=structure_H if update_H else Fixed(H),
-            solver=self._solver(),
+            # with the parts held the problem is convex: every solver ends at the same W, the best one soonest
+            solver=self._solver() if update_H else "auto",
             init=start,
             n_init=self.n_init if update_H else 1,
             max_iter=self.max_iter,
@@ -275,9 +276,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             rank = check_start(H, (self._wanted(None), X.shape[1]), "NMF (input H)").shape[0]
             if H.dtype != X.dtype:
                 raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")
-            # multiplicative updates cannot leave 0
-            fill = math.sqrt(X.mean() / rank) if self._solver() == MU() else 0.0
-            return rank, (np.full((X.shape[0], rank), fill, dtype=X.dtype), H)
+            return rank, (np.zeros((X.shape[0], rank), dtype=X.dtype), H)
         if W is not None or H is not None:
             warnings.warn(
                 "When init!='custom', provided W or H are ignored. Set  init='custom' to use them as initialization.",

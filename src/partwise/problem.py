@@ -71,7 +71,7 @@ class Problem:
     def relative_error(self, factors: Factors) -> float:
         """`|X - [[A]]| / |X|`; 0 for an all-zero X that is met exactly."""
         error = math.sqrt(2 * self.fit(factors))
-        return error / math.sqrt(self.data.norm2) if self.data.norm2 > 0 else (math.inf if error else 0.0)
+        return float(ratio(error, self.data.norm))
 
     # -- optimality ------------------------------------------------------------------------------------
 
@@ -90,38 +90,34 @@ class Problem:
         return factors[mode] @ gram - cross
 
     def stationarity(self, factors: Factors) -> float:
-        """The largest over modes and components of `|projected gradient of A[:, k]| / (|X| prod |others[:, k]|)`.
+        """How much could still be gained, relative to |X|: the largest over modes and components of
 
-        Free of units and of the scale that one factor can hand to another; 0 exactly at stationary points. In a
-        separable problem each row is measured against its own data, which implies the above.
+            sqrt(2 gain) / |X|,
+
+        where `gain` is by how much the objective falls if each entry of `A[:, k]` goes to its own best value,
+        all else held. Where no bound is in the way this is `|gradient[:, k]| / (|X| prod |others[:, k]|)`. It is
+        0 exactly at stationary points, sees penalties and bounds, and is free of units and of the scale that one
+        factor can hand to another. In a separable problem each row is measured against its own data, which
+        implies the above.
         """
-        return max(
-            (self.stationarity_of(factors[m], self.gradient(factors, m), self.column_norms(factors, m), m)
-             for m in self.modes),
-            default=0.0,
-        )
+        return max((self.stationarity_of(factors, self.gradient(factors, m), m) for m in self.modes), default=0.0)
 
-    def stationarity_of(self, A: np.ndarray, G: np.ndarray, norms: np.ndarray, mode: int) -> float:
-        """The same for one mode, from the gradient G and the column norms of the other factors."""
+    def stationarity_of(self, factors: Factors, G: np.ndarray, mode: int) -> float:
+        """The same for one mode, from the gradient G of the smooth part."""
         if self.separable:
-            return float(np.max(self.row_stationarity(A, G, norms, mode), initial=0.0))
-        residual = self.structures[mode].residual(A, G)
-        return float(np.max(ratio(residual, math.sqrt(self.data.norm2) * norms), initial=0.0))
+            return float(np.max(self.row_stationarity(factors, G, mode), initial=0.0))
+        gains = self.structures[mode].gains(factors[mode], G, self.curvature(factors, mode))
+        return float(ratio(math.sqrt(2 * np.max(gains, initial=0.0)), self.data.norm))
 
-    def row_stationarity(self, A: np.ndarray, G: np.ndarray, norms: np.ndarray, mode: int) -> np.ndarray:
+    def row_stationarity(self, factors: Factors, G: np.ndarray, mode: int) -> np.ndarray:
         """Stationarity of each row of the only free factor, (dim,)."""
-        structure = self.structures[mode].elementwise
-        weights = ratio(np.ones_like(norms), norms).astype(A.dtype)
-        weights[~np.isfinite(weights)] = 1
-        rows = structure.row_residual(A, G, weights)
-        return ratio(rows, self.data.row_norms[mode])
+        gains = self.structures[mode].elementwise.row_gains(factors[mode], G, self.curvature(factors, mode))
+        return ratio(np.sqrt(2 * gains), self.data.row_norms[mode])
 
-    @staticmethod
-    def column_norms(factors: Factors, mode: int) -> np.ndarray:
-        """`prod |other factors[:, k]|`, (rank,)."""
-        return math.prod(
-            np.sqrt(np.einsum("ik,ik->k", B, B, dtype=np.float64)) for m, B in enumerate(factors) if m != mode
-        )
+    def curvature(self, factors: Factors, mode: int) -> np.ndarray:
+        """The diagonal of the gram of a mode, (rank,): second derivatives of the smooth part, entry by entry."""
+        others = (np.einsum("ik,ik->k", B, B, dtype=np.float64) for m, B in enumerate(factors) if m != mode)
+        return math.prod(others) + self.structures[mode].ridge
 
     # -- units -----------------------------------------------------------------------------------------
 
@@ -186,8 +182,7 @@ def exponent_of(value: float) -> int:
     return round(math.log2(value)) if value > 0 else 0
 
 
-def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    """`numerator / denominator`, with 0 / 0 = 0."""
-    numerator = np.asarray(numerator, dtype=np.float64)
-    out = np.where(numerator > 0, np.inf, 0.0)
-    return np.divide(numerator, denominator, out=out, where=np.asarray(denominator) > 0)
+def ratio(a: float | np.ndarray, b: float | np.ndarray) -> np.ndarray:
+    """`a / b` for a, b >= 0, with 0 / 0 = 0 and a / 0 infinite."""
+    a = np.asarray(a, dtype=np.float64)
+    return np.divide(a, b, out=np.where(a > 0, np.inf, 0.0), where=np.asarray(b) > 0)

@@ -4,6 +4,7 @@
 that huge and tiny units are safe. It is applied to products, never to a copy of X.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -75,6 +76,11 @@ class Data(ABC):
     @abstractmethod
     def product_cost(self) -> int:
         """Multiplications in `cross` per component."""
+
+    @property
+    def norm(self) -> float:
+        """`|X|`."""
+        return math.sqrt(self.norm2)
 
     @cached_property
     def norm2(self) -> float:

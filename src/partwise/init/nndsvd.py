@@ -7,13 +7,17 @@ import numpy as np
 
 from .base import Init
 
-SMALLEST = 1e-6  # entries below this become 0, as in scikit-learn, in units where X is at most about 1
+SMALLEST = 1e-6  # entries below this become 0
 
 
 @dataclass(frozen=True)
 class NNDSVD(Init):
     """The dominant nonnegative part of each singular pair. `fill`: what its zeros become, nothing ("zeros"), the
-    mean of X ("mean"), or small random numbers ("random")."""
+    mean of X ("mean"), or random numbers about a hundredth of it ("random").
+
+    Numbers are those of scikit-learn where the largest entry of X is 1; `sqrt(max(X))` is the unit of a factor
+    here, so that the start does not depend on the units of X.
+    """
 
     fill: str = "zeros"
     limited = True
@@ -35,13 +39,15 @@ class NNDSVD(Init):
         norms = [[np.linalg.norm(A, axis=0) for A in pair] for pair in parts]
         positive = norms[0][0] * norms[0][1] >= norms[1][0] * norms[1][1]
         weight = np.where(positive, norms[0][0] * norms[0][1], norms[1][0] * norms[1][1])
+        unit = np.sqrt(problem.data.extremes[1])
         factors = []
         for mode in range(2):
             A = np.where(positive, parts[0][mode], parts[1][mode])
             length = np.where(positive, norms[0][mode], norms[1][mode])
             A = A * (np.sqrt(s * weight) / np.where(length > 0, length, 1))
-            A[A < SMALLEST] = 0
-            factors.append(self.filled(A, problem.data.mean, rng))
+            A[A < SMALLEST * unit] = 0
+            mean = problem.data.mean / unit if unit > 0 else 0.0
+            factors.append(self.filled(A, mean, rng))
         return tuple(factors)
 
     def filled(self, A, mean, rng):

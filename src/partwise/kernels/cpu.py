@@ -15,7 +15,7 @@ from . import threads
 
 LANES = 64  # rows that one cyclic update carries along, so that its inner loops fill vector registers
 PAD = 8  # greedy rows are padded to whole vectors
-RESIDUAL_ROWS = 1024  # rows per partial sum: fixed, so that sums do not depend on the number of threads
+SUM_ROWS = 4096  # rows per partial sum: fixed, so that sums do not depend on the number of threads
 
 compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc", "nnan"})
 
@@ -47,70 +47,24 @@ def sparse_product(rows, B):
     return out
 
 
-# -- optimality ------------------------------------------------------------------------------------------
+# -- one coordinate, and how far it is from its best value ------------------------------------------------
 
 
 @compiled
-def _minimal(a, g, l1, lower, upper):
-    """The smallest element of `g + l1 d|a| + normal cone of [lower, upper] at a`."""
-    if lower == upper:
-        return g - g
-    shift = l1 if a > 0 else (-l1 if a < 0 else min(max(-g, -l1), l1))
-    h = g + shift
-    if a <= lower:
-        return min(h, g - g)
-    if a >= upper:
-        return max(h, g - g)
-    return h
+def _best(a, g, inverse, threshold, lower, upper):
+    """The minimiser in [lower, upper] of `g (x - a) + d/2 (x - a)^2 + l1 |x|`, with 1/d and l1/d given."""
+    u = a - inverse * g
+    x = u - min(max(u, -threshold), threshold)
+    return min(max(x, lower), upper)
 
 
 @compiled
-def _residual_columns(A, G, l1, lower, upper, start, stop):
-    sums = np.zeros(A.shape[1])
-    lower_step, upper_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
-    for i in range(start, stop):
-        for k in range(A.shape[1]):
-            h = _minimal(A[i, k], G[i, k], l1, lower[i * lower_step, k], upper[i * upper_step, k])
-            sums[k] += h * h
-    return sums
-
-
-def residual_columns(A, G, l1, lower, upper):
-    """Norm of the minimal subgradient of each column of A, (rank,)."""
-    boundaries = np.append(np.arange(0, A.shape[0], RESIDUAL_ROWS), A.shape[0])
-    parts = threads.run(lambda i, j: _residual_columns(A, G, l1, lower, upper, i, j), boundaries)
-    return np.sqrt(np.sum(parts, axis=0))
-
-
-@compiled
-def _residual_rows(A, G, l1, lower, upper, weights, out, start, stop):
-    lower_step, upper_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
-    for i in range(start, stop):
-        out[i] = 0
-        for k in range(A.shape[1]):
-            h = _minimal(A[i, k], G[i, k], l1, lower[i * lower_step, k], upper[i * upper_step, k])
-            out[i] = max(out[i], abs(h) * weights[k])
-
-
-def residual_rows(A, G, l1, lower, upper, weights):
-    """Largest weighted entry of the minimal subgradient of each row of A, (dim,)."""
-    out = np.empty(A.shape[0], dtype=A.dtype)
-    boundaries = threads.even(*A.shape)
-    threads.run(lambda i, j: _residual_rows(A, G, l1, lower, upper, weights, out, i, j), boundaries)
-    return out
-
-
-# -- block updates ---------------------------------------------------------------------------------------
-
-
-@compiled
-def _curvature(gram, l1):
-    """`1 / d` and the soft threshold `l1 / d` of each coordinate; where d = 0 only the penalty acts."""
-    rank = gram.shape[0]
-    inverse, threshold = np.zeros(rank, gram.dtype), np.zeros(rank, gram.dtype)
-    for k in range(rank):
-        if gram[k, k] > 0:
-            inverse[k] = 1 / gram[k, k]
+def _curvature(d, l1):
+    """`1 / d` and `l1 / d` of each coordinate; where d = 0 only the penalty acts."""
+    inverse, threshold = np.zeros_like(d), np.zeros_like(d)
+    for k in range(d.size):
+        if d[k] > 0:
+            inverse[k] = 1 / d[k]
             threshold[k] = l1 * inverse[k]
         elif l1 > 0:
             threshold[k] = np.inf
@@ -118,20 +72,66 @@ def _curvature(gram, l1):
 
 
 @compiled
+def _gain(a, x, g, d, l1):
+    """By how much `g (x - a) + d/2 (x - a)^2 + l1 |x|` at x is below its value at a."""
+    s = x - a
+    return -s * (g + d * s / 2) - l1 * (abs(x) - abs(a))
+
+
+@compiled
+def _gain_columns(A, G, d, l1, lower, upper, start, stop):
+    inverse, threshold = _curvature(d, l1)
+    lower_step, upper_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
+    sums = np.zeros(A.shape[1])
+    for i in range(start, stop):
+        low, high = lower[i * lower_step], upper[i * upper_step]
+        for k in range(sums.size):
+            x = _best(A[i, k], G[i, k], inverse[k], threshold[k], low[k], high[k])
+            sums[k] += max(_gain(A[i, k], x, G[i, k], d[k], l1), 0)
+    return sums
+
+
+def gain_columns(A, G, d, box):
+    """By how much the objective falls if each entry of a column goes to its best value, the others held: (rank,),
+    with `d` (rank,) the second derivatives."""
+    boundaries = np.append(np.arange(0, A.shape[0], SUM_ROWS), A.shape[0])
+    return np.sum(threads.run(lambda i, j: _gain_columns(A, G, d, *box, i, j), boundaries), axis=0)
+
+
+@compiled
+def _gain_rows(A, G, d, l1, lower, upper, out, start, stop):
+    inverse, threshold = _curvature(d, l1)
+    lower_step, upper_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
+    for i in range(start, stop):
+        low, high = lower[i * lower_step], upper[i * upper_step]
+        out[i] = 0
+        for k in range(d.size):
+            x = _best(A[i, k], G[i, k], inverse[k], threshold[k], low[k], high[k])
+            out[i] = max(out[i], _gain(A[i, k], x, G[i, k], d[k], l1))
+
+
+def gain_rows(A, G, d, box):
+    """The largest such gain of one entry in each row, (dim,)."""
+    out = np.empty(A.shape[0], dtype=A.dtype)
+    threads.run(lambda i, j: _gain_rows(A, G, d, *box, out, i, j), threads.even(*A.shape))
+    return out
+
+
+# -- block updates ---------------------------------------------------------------------------------------
+
+
+@compiled
 def _hals_coordinate(k, a, g, lo, hi, curvature, l1, live, step, gain):
     """Coordinate k of every lane to its best value; `step` is how far it went. Returns the distance, summed."""
     inverse, threshold, d = curvature
-    half, moved = a.dtype.type(0.5), a.dtype.type(0)
+    moved = a.dtype.type(0)
     for b in range(step.size):
         old, slope = a[k, b], g[k, b]
-        u = old - inverse * slope
-        x = u - min(max(u, -threshold), threshold)
-        x = min(max(x, lo[k, b]), hi[k, b])
+        x = _best(old, slope, inverse, threshold, lo[k, b], hi[k, b])
         x = x if live[b] > 0 else old
-        s = x - old
         a[k, b] = x
-        step[b] = s
-        gain[b] -= s * (slope + half * d * s) + l1 * (abs(x) - abs(old))
+        step[b] = x - old
+        gain[b] += _gain(old, x, slope, d, l1)
     for b in range(step.size):
         moved += abs(step[b])
     return moved
@@ -152,7 +152,7 @@ def _hals_sweep(a, g, lo, hi, gram, l1, order, inverse, threshold, live, step, g
 @compiled
 def _hals(A, G, gram, l1, lower, upper, order, sweeps, eps, rows, start, stop):
     rank, kind = A.shape[1], A.dtype
-    inverse, threshold = _curvature(gram, l1)
+    inverse, threshold = _curvature(np.diag(gram), l1)
     a, g = np.zeros((rank, LANES), kind), np.zeros((rank, LANES), kind)
     lo, hi = np.zeros((rank, LANES), kind), np.zeros((rank, LANES), kind)
     step, live, gain, first = np.zeros(LANES, kind), np.zeros(LANES, kind), np.zeros(LANES, kind), np.zeros(LANES, kind)
@@ -199,15 +199,11 @@ def hals(A, G, gram, box, order, inner, rows):
 @compiled
 def _gains(a, g, d, inverse, threshold, lo, hi, l1, target, gain):
     """Best value of each coordinate of a row and the decrease it brings; returns the largest decrease."""
-    half = a.dtype.type(0.5)
     best = a.dtype.type(0)
     for k in range(a.size):
-        u = a[k] - inverse[k] * g[k]
-        x = u - min(max(u, -threshold[k]), threshold[k])
-        x = min(max(x, lo[k]), hi[k])
-        s = x - a[k]
+        x = _best(a[k], g[k], inverse[k], threshold[k], lo[k], hi[k])
         target[k] = x
-        gain[k] = -s * (g[k] + half * d[k] * s) - l1 * (abs(x) - abs(a[k]))
+        gain[k] = _gain(a[k], x, g[k], d[k], l1)
     for k in range(a.size):
         best = max(best, gain[k])
     return best
@@ -221,7 +217,7 @@ def _gcd(A, G, gram, l1, lower, upper, eps, largest, budget, rows, start, stop):
     width = (rank + PAD - 1) // PAD * PAD
     kind = A.dtype
     inverse, threshold = np.zeros(width, kind), np.zeros(width, kind)
-    inverse[:rank], threshold[:rank] = _curvature(gram, l1)
+    inverse[:rank], threshold[:rank] = _curvature(np.diag(gram), l1)
     padded = np.zeros((rank, width), kind)
     padded[:, :rank] = gram
     d = np.zeros(width, kind)

@@ -118,12 +118,11 @@ class BlockDescent(Solver):
     def descend(self, problem: Problem, mode: int, state: State) -> None:
         """Update one factor; the normal equations of the others are then stale."""
         refresh(problem, mode, state)
-        A = state.points[mode]
-        rows = np.arange(A.shape[0])
+        rows = np.arange(state.points[mode].shape[0])
         if problem.separable:
             # rows that are done stay as they are, whatever the others still need
-            norms = problem.column_norms(tuple(state.points), mode)
-            rows = np.flatnonzero(problem.row_stationarity(A, state.gradients[mode], norms, mode) > state.tol)
+            left = problem.row_stationarity(tuple(state.points), state.gradients[mode], mode)
+            rows = np.flatnonzero(left > state.tol)
         self.update(problem, mode, state, rows)
         for other in range(len(state.points)):
             if other != mode:
@@ -141,8 +140,7 @@ def refresh(problem: Problem, mode: int, state: State) -> None:
 
 
 def measure(problem: Problem, mode: int, state: State) -> float:
-    norms = problem.column_norms(tuple(state.points), mode)
-    return problem.stationarity_of(state.points[mode], state.gradients[mode], norms, mode)
+    return problem.stationarity_of(tuple(state.points), state.gradients[mode], mode)
 
 
 def advance(state: State, mode: int) -> None:

@@ -11,6 +11,9 @@ import numpy as np
 from .. import kernels
 from .block import BlockDescent
 
+FEWEST = 4  # sweeps over a factor
+ALONE = 100  # sweeps where the other factors are held
+
 
 @dataclass(frozen=True)
 class HALS(BlockDescent):
@@ -30,10 +33,13 @@ class HALS(BlockDescent):
 
     def update(self, problem, mode, state, rows):
         A, (gram, _) = state.points[mode], state.equations[mode]
-        order = np.arange(problem.rank)
-        if self.shuffle:
-            order = state.rng.permutation(problem.rank)
-        sweeps = self.sweeps or 1 + problem.data.product_cost // (2 * A.size)
-        kernels.of(A).hals(
-            A, state.gradients[mode], gram, state.boxes[mode], order, (sweeps, self.eps), rows
-        )
+        order = state.rng.permutation(problem.rank) if self.shuffle else np.arange(problem.rank)
+        inner = self.inner(problem, A, state.tol)
+        kernels.of(A).hals(A, state.gradients[mode], gram, state.boxes[mode], order, inner, rows)
+
+    def inner(self, problem, A, tol):
+        """How many sweeps, and the share of the first one's gain at which a row has had enough."""
+        if problem.separable and self.sweeps is None:
+            # nothing else will change: go for the end, where gains are tol^2 of what they were
+            return ALONE, min(self.eps, tol**2)
+        return self.sweeps or FEWEST + problem.data.product_cost // (2 * A.size), self.eps

@@ -41,7 +41,7 @@ class All(Structure):
     def _unbound(self, *_):
         raise TypeError(f"{self} has no shape yet: bind it to a factor first")
 
-    rescaled = value = prox = violation = residual = _unbound
+    rescaled = value = prox = violation = gains = _unbound
 
     def __repr__(self):
         return " & ".join(map(repr, self.parts))

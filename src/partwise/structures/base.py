@@ -50,8 +50,10 @@ class Structure(ABC):
         """How far A is outside the set: the largest amount by which an entry breaks it."""
 
     @abstractmethod
-    def residual(self, A: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """How far each column of A is from stationary, where G is the gradient of the loss and the ridge: (rank,)."""
+    def gains(self, A: np.ndarray, G: np.ndarray, d: np.ndarray) -> np.ndarray:
+        """How much each column of A could still gain by itself, (rank,): the largest decrease of
+        `<G, B - A> + sum_k d_k/2 |B[:, k] - A[:, k]|^2 + g(B)` from A, column by column; 0 where A is stationary.
+        G is the gradient of the loss and the ridge, d its second derivatives."""
 
     def __and__(self, other: Structure) -> Structure:
         from .algebra import All  # noqa: PLC0415  # algebra is built on this class

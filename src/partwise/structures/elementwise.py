@@ -101,12 +101,12 @@ class Elementwise(Structure):
         _, lower, upper = self.box(A)
         return float(max(np.max(lower - A, initial=0), np.max(A - upper, initial=0)))
 
-    def residual(self, A, G):
-        return kernels.of(A).residual_columns(A, G, *self.box(A))
+    def gains(self, A, G, d):
+        return kernels.of(A).gain_columns(A, G, d.astype(A.dtype), self.box(A))
 
-    def row_residual(self, A, G, weights):
-        """The largest weighted entry of the minimal subgradient of each row, (dim,)."""
-        return kernels.of(A).residual_rows(A, G, *self.box(A), weights)
+    def row_gains(self, A, G, d):
+        """The largest gain of one entry in each row, (dim,)."""
+        return kernels.of(A).gain_rows(A, G, d.astype(A.dtype), self.box(A))
 
     def __repr__(self):
         terms = [*bound_terms(self.lower, self.upper)]
