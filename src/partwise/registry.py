@@ -1,5 +1,6 @@
 """Names for losses, structures, solvers and initialisations: one line registers one."""
 
+import ast
 import difflib
 from functools import partial
 
@@ -44,18 +45,42 @@ KINDS = {
 
 
 def resolve(kind: str, spec):
-    """The object for a name, or the object itself; an unknown name is an error that suggests the near ones."""
+    """The object for a name such as "hals" or "l1(0.1) & box(0, 1)", or the object itself."""
     names, base = KINDS[kind]
     if isinstance(spec, base):
         return spec
-    if isinstance(spec, str) and spec in names:
-        return names[spec]()
-    known = ", ".join(map(repr, names))
     if not isinstance(spec, str):
-        raise TypeError(f"{kind} must be one of {known}, or a partwise {base.__name__}; got {spec!r}")
+        raise TypeError(
+            f"{kind} must be one of {', '.join(map(repr, names))}, or a partwise {base.__name__}; got {spec!r}"
+        )
+    try:
+        tree = ast.parse(spec.strip(), mode="eval").body
+    except SyntaxError:
+        raise UnknownNameError(unknown(kind, spec, names)) from None
+    return build(kind, spec, tree)
+
+
+def build(kind: str, spec: str, tree: ast.expr):
+    """The object a parsed text describes: `name`, `name(numbers)`, and `&` between structures."""
+    names, _ = KINDS[kind]
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitAnd) and kind == "structure":
+        return build(kind, spec, tree.left) & build(kind, spec, tree.right)
+    call = tree if isinstance(tree, ast.Call) else ast.Call(tree, [], [])
+    if not isinstance(call.func, ast.Name) or call.func.id.lower() not in names:
+        raise UnknownNameError(unknown(kind, ast.unparse(call.func), names))
+    try:
+        values = [ast.literal_eval(value) for value in call.args]
+        options = {option.arg: ast.literal_eval(option.value) for option in call.keywords}
+        return names[call.func.id.lower()](*values, **options)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{kind} {spec!r} does not make sense: {error}") from error
+
+
+def unknown(kind: str, spec: str, names) -> str:
+    """The sentence for a name that is not known, with the near ones."""
     near = difflib.get_close_matches(spec.lower(), names, n=2)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    raise UnknownNameError(f"unknown {kind} {spec!r}; known are {known}.{hint}")
+    return f"unknown {kind} {spec!r}; known are {', '.join(map(repr, names))}.{hint}"
 
 
 def choose(problem: Problem, spec) -> tuple[solvers.Solver, str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from . import plots
 from .certificate import Certificate, Optimality, optimality
 from .data import as_data
 from .losses import Loss
@@ -68,6 +69,11 @@ class Result:
         factors = problem.from_user(tuple(A.astype(data.dtype, copy=False) for A in self.factors))
         return optimality(data, problem.relative_error(factors), self.rank)
 
+    @property
+    def plot(self) -> Plots:
+        """Pictures: `result.plot.parts(image_shape)`, `result.plot.convergence()`."""
+        return Plots(self)
+
     def report(self, path, **options):
         """Write a page with the parts, the convergence curve and the certificate; see `partwise.report`."""
         from .report import write_report  # noqa: PLC0415  # needs the optional drawing libraries
@@ -80,3 +86,16 @@ class Result:
             f"<partwise result: {m} x {n} in {self.rank} parts, relative error {self.relative_error:.4g}, "
             f"{self.status} after {self.n_iter} iterations of {self.solver}>"
         )
+
+
+@dataclass(frozen=True)
+class Plots:
+    """The functions of `partwise.plots` on one result."""
+
+    result: Result
+
+    def parts(self, image_shape=None, columns=None):
+        return plots.parts(self.result, image_shape, columns)
+
+    def convergence(self):
+        return plots.convergence(self.result)

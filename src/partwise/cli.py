@@ -1,0 +1,125 @@
+"""The command line: each command parses, calls public functions and prints."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from . import __version__
+from .datasets import make_swimmer
+from .factorize import factorize
+from .io import read, write_result
+from .registry import INITS, LOSSES, SOLVERS
+from .result import Result
+
+REPORT_NEEDS = ("matplotlib", "jinja2")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 0, or 2 with a sentence on standard error when the input cannot be used."""
+    options = parser().parse_args(arguments)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            options.command(options)
+            status = 0
+        except (ValueError, TypeError, OSError, ImportError) as error:
+            print(f"partwise: {error}", file=sys.stderr)
+            status = 2
+    for warning in caught:
+        print(f"partwise: warning: {warning.message}", file=sys.stderr)
+    return status
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="partwise", description="Take nonnegative data apart into meaningful parts.")
+    top.add_argument("--version", action="version", version=f"partwise {__version__}")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    fit_ = commands.add_parser("fit", help="factorize a matrix in a file", formatter_class=HelpFormatter)
+    fit_.set_defaults(command=fit)
+    fit_.add_argument("file", help=".npy, .npz (dense or SciPy sparse), .csv or .mtx; samples are rows")
+    fit_.add_argument("--rank", type=int, required=True, help="number of parts")
+    fit_.add_argument("--out", required=True, metavar="DIR", help="folder for W.npy, H.npy, result.json, report.html")
+    fit_.add_argument("--key", help="name of the array in an .npz with several")
+    fit_.add_argument("--transpose", action="store_true", help="samples are columns")
+    fit_.add_argument("--loss", default="frobenius", help=f"one of {', '.join(LOSSES)}")
+    fit_.add_argument("--structure-w", metavar="S", help="structure of W, such as 'nonnegative & l1(0.1)'")
+    fit_.add_argument("--structure-h", metavar="S", help="structure of H, such as 'box(0, 1)'")
+    fit_.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
+    fit_.add_argument("--init", help=f"one of {', '.join(INITS)}")
+    fit_.add_argument("--n-init", type=int, default=1, help="number of starts, the best is kept")
+    fit_.add_argument("--max-iter", type=int, help="iterations allowed")
+    fit_.add_argument("--tol", type=float, default=1e-4, help="stationarity to reach")
+    fit_.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop after this time")
+    fit_.add_argument("--seed", type=int, default=0, help="seed of random starts")
+    fit_.add_argument("--image", type=image_shape, metavar="HxW", help="show parts as images of this size")
+    fit_.add_argument("--title", help="title of the report")
+
+    demo_ = commands.add_parser("demo", help="factorize the Swimmer images and write a report")
+    demo_.set_defaults(command=demo)
+    demo_.add_argument("--out", default="demo", metavar="DIR", help="folder for the results (default: demo)")
+    return top
+
+
+class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Defaults in the help, but not where there is none."""
+
+    def _get_help_string(self, action):
+        return action.help if action.default in (None, False) else super()._get_help_string(action)
+
+
+def image_shape(text: str) -> tuple[int, int]:
+    try:
+        height, width = map(int, text.lower().split("x"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not HEIGHTxWIDTH, such as 19x19") from None
+    return height, width
+
+
+def fit(options) -> None:
+    table = read(options.file, options.key)
+    X, names = (table.X.T, None) if options.transpose else (table.X, table.feature_names)
+    result = factorize(
+        X,
+        options.rank,
+        loss=options.loss,
+        structure_W=options.structure_w,
+        structure_H=options.structure_h,
+        solver=options.solver,
+        init=options.init,
+        n_init=options.n_init,
+        max_iter=options.max_iter,
+        tol=options.tol,
+        time_limit=options.time_limit,
+        random_state=options.seed,
+    )
+    title = options.title or f"The parts of {Path(options.file).name}"
+    hand_over(result, X, options.out, title=title, image_shape=options.image, feature_names=names)
+
+
+def demo(options) -> None:
+    swimmer = make_swimmer()
+    result = factorize(swimmer.X, 17, init="random", n_init=8, random_state=0, max_iter=500)
+    hand_over(result, swimmer.X, options.out, title="Swimmer in 17 parts", image_shape=swimmer.image_shape)
+
+
+def hand_over(result: Result, X, folder, **report) -> None:
+    """Write everything about a result and say what was written."""
+    optimality = result.certify(X)
+    written = write_result(result, folder, optimality)
+    missing = [name for name in REPORT_NEEDS if find_spec(name) is None]
+    if not missing:
+        written.append(result.report(Path(folder) / "report.html", optimality=optimality, **report))
+    print(result)
+    print(result.certificate)
+    print(optimality)
+    print("wrote " + ", ".join(map(str, written)))
+    if missing:
+        print(f"no report: it needs {' and '.join(missing)} (pip install 'partwise[report]')")
+
+

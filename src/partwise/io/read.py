@@ -1,0 +1,92 @@
+"""Matrices from files: .npy, .npz, .csv, .mtx."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from scipy.io import mmread
+
+
+@dataclass(frozen=True)
+class Table:
+    """A matrix and the names of its columns, where the file has any."""
+
+    X: np.ndarray | sparse.sparray
+    feature_names: list[str] | None = None
+
+
+def read(path: str | Path, key: str | None = None) -> Table:
+    """The matrix in a file, by its ending; `key` names the array in an .npz with several."""
+    path = Path(path)
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        raise ValueError(f"{path.name}: cannot read {path.suffix or 'a file without ending'}; "
+                         f"partwise reads {', '.join(READERS)}")
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file")
+    if key is not None and reader is not read_npz:
+        raise ValueError(f"{path.name}: a key is for .npz files only")
+    try:
+        return reader(path, key) if reader is read_npz else reader(path)
+    except (OSError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path.name} is damaged or not what its ending says: {error}") from error
+
+
+def read_npy(path: Path) -> Table:
+    return Table(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def read_npz(path: Path, key: str | None) -> Table:
+    with np.load(path, allow_pickle=False) as archive:
+        names = list(archive)
+        if key is None and {"format", "shape", "data"} <= set(names):
+            return Table(sparse.load_npz(path))
+        if key is None and len(names) > 1:
+            raise ValueError(f"{path.name} holds several arrays: name one with --key ({', '.join(names)})")
+        if key is not None and key not in names:
+            raise ValueError(f"{path.name} has no array {key!r}, it has {', '.join(names)}")
+        if not names:
+            raise ValueError(f"{path.name} holds no array")
+        return Table(archive[key or names[0]])
+
+
+def read_csv(path: Path) -> Table:
+    """Numbers separated by commas; a first row or a first column that is not numbers is taken as names."""
+    with path.open(newline="") as file:
+        rows = [row for row in csv.reader(file) if row]
+    if not rows:
+        raise ValueError(f"{path.name} is empty")
+    header = None if all(map(is_number, rows[0][1:] or rows[0])) else rows.pop(0)
+    named_rows = bool(rows) and not is_number(rows[0][0])
+    body = [row[named_rows:] for row in rows]
+    width = len(body[0]) if body else 0
+    for line, row in enumerate(body, start=1 + (header is not None)):
+        if len(row) != width:
+            raise ValueError(f"{path.name}, line {line}: {len(row)} values where the first row has {width}")
+        for cell in row:
+            if not is_number(cell):
+                raise ValueError(f"{path.name}, line {line}: {cell!r} is not a number")
+    names = header[-width:] if header else None
+    return Table(np.array(body, dtype=np.float64), names)
+
+
+def is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def read_mtx(path: Path) -> Table:
+    X = mmread(path)
+    return Table(sparse.csr_array(X) if sparse.issparse(X) else X)
+
+
+READERS: dict[str, Callable] = {".npy": read_npy, ".npz": read_npz, ".csv": read_csv, ".mtx": read_mtx}

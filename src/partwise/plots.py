@@ -1,0 +1,67 @@
+"""Pictures of a result, with matplotlib."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .result import Result
+
+
+def pyplot():
+    """matplotlib.figure, or the line that installs it. Figures are made without pyplot, so no window opens."""
+    try:
+        from matplotlib import figure  # noqa: PLC0415  # optional
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib: pip install 'partwise[report]'") from error
+    return figure
+
+
+def parts(result: Result, image_shape: tuple[int, int] | None = None, columns: int | None = None):
+    """Every part as an image of `image_shape`, or as a curve over the features. A matplotlib Figure."""
+    H = result.H
+    if image_shape is not None and math.prod(image_shape) != H.shape[1]:
+        raise ValueError(f"image_shape {image_shape} has {math.prod(image_shape)} pixels, a part has {H.shape[1]}")
+    columns = columns or (math.ceil(math.sqrt(1.6 * len(H))) if image_shape else min(3, len(H)))
+    rows = math.ceil(len(H) / columns)
+    size = (1.25 * columns, 1.4 * rows) if image_shape else (3.6 * columns, 1.5 * rows)
+    fig = pyplot().Figure(figsize=size, layout="constrained")
+    for k, ax in enumerate(np.ravel(fig.subplots(rows, columns, squeeze=False))):
+        if k >= len(H):
+            ax.axis("off")
+            continue
+        ax.set_title(str(k), fontsize=8, pad=2)
+        if image_shape:
+            ax.imshow(H[k].reshape(image_shape), cmap="gray_r", vmin=min(0.0, H[k].min()))
+            ax.set_xticks([])
+            ax.set_yticks([])
+        else:
+            ax.plot(H[k], linewidth=0.8, color="#2b6cb0")
+            ax.tick_params(labelsize=6)
+            ax.margins(x=0)
+    return fig
+
+
+def convergence(result: Result):
+    """Objective and stationarity against time. A matplotlib Figure."""
+    time = [record.time for record in result.history]
+    fig = pyplot().Figure(figsize=(7.2, 2.7), layout="constrained")
+    left, right = fig.subplots(1, 2)
+    left.plot(time, [record.objective for record in result.history], color="#2b6cb0")
+    left.set(title="objective", xlabel="seconds")
+    if min(record.objective for record in result.history) > 0:
+        left.set_yscale("log")
+    curve = [(t, r.stationarity) for t, r in zip(time, result.history) if 0 < r.stationarity < np.inf]
+    if curve:
+        right.semilogy(*zip(*curve), color="#2b6cb0")
+    if result.certificate.tol > 0:
+        right.axhline(result.certificate.tol, color="#c05621", linewidth=1, linestyle="--", label="tol")
+        right.legend(frameon=False, fontsize=8)
+    right.set(title="stationarity", xlabel="seconds")
+    for ax in (left, right):
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.tick_params(labelsize=8)
+    return fig

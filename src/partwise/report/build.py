@@ -1,0 +1,94 @@
+"""Result -> plain dictionary -> page. Nothing is computed in the template."""
+
+from __future__ import annotations
+
+import base64
+import io
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from .. import plots
+from ..certificate import Optimality
+from ..conventions import share_of_fit
+from ..io.write import summary
+from ..result import Result
+
+MOST_PARTS = 100  # pictures on one page
+TOP_FEATURES = 10
+
+ENDINGS = {
+    "converged": "it reached the stationarity asked for",
+    "max_iter": "it used up its iterations",
+    "target": "it reached the target objective",
+    "time_limit": "its time was up",
+    "callback": "a callback ended it",
+}
+
+
+def write_report(result: Result, path, *, title="Parts", image_shape=None, feature_names=None, optimality=None):
+    """Write the page to `path` and return the path. It is one file and needs no network."""
+    try:
+        from jinja2 import Environment  # noqa: PLC0415  # optional
+    except ImportError as error:
+        raise ImportError("the report needs jinja2: pip install 'partwise[report]'") from error
+    page = build(result, title, image_shape, feature_names, optimality)
+    template = files(__package__).joinpath("template.html").read_text(encoding="utf-8")
+    path = Path(path)
+    path.write_text(Environment(autoescape=True).from_string(template).render(page), encoding="utf-8")
+    return path
+
+
+def build(
+    result: Result, title: str, image_shape=None, feature_names=None, optimality: Optimality | None = None
+) -> dict:
+    """Everything the page shows."""
+    about = summary(result, optimality)
+    m, n = about["shape"]
+    return {
+        "title": title,
+        "headline": f"{m} × {n} data in {result.rank} parts, relative error {result.relative_error:.4g}",
+        "facts": [
+            ("loss", about["loss"]),
+            ("structure of W", about["structures"]["W"]),
+            ("structure of H", about["structures"]["H"]),
+            ("solver", f"{result.solver}: {result.reason}"),
+            ("ended", f"after {result.n_iter} iterations and {about['seconds']:.2f} s: {ENDINGS[result.status]}"),
+            ("objective", f"{result.objective:.8g}"),
+            ("starts", ", ".join(f"{f:.6g}" for f in result.objectives)),
+        ],
+        "certificate": str(result.certificate).splitlines() + ([str(optimality)] if optimality else []),
+        "good": result.certificate.feasible and result.certificate.stationary,
+        "parts": png(plots.parts(result, image_shape)) if result.rank <= MOST_PARTS else None,
+        "rank": result.rank,
+        "convergence": png(plots.convergence(result)),
+        "table": part_table(result, feature_names),
+        "named": feature_names is not None,
+    }
+
+
+def part_table(result: Result, feature_names) -> list[dict]:
+    """One line a part: its share of the fit and, where features have names, those that weigh most in it."""
+    sizes = share_of_fit(result.factors)
+    shares = sizes / sizes.sum() if sizes.sum() > 0 else sizes
+    lines = []
+    for k, (part, share) in enumerate(zip(result.H, shares)):
+        top = np.argsort(-part, kind="stable")[:TOP_FEATURES]
+        names = [str(feature_names[j]) for j in top if part[j] > 0] if feature_names is not None else []
+        lines.append({
+            "part": k,
+            "share": f"{share:.1%}",
+            "width": f"{share / max(shares.max(), 1e-300):.3f}",
+            "samples": f"{np.mean(result.W[:, k] != 0):.0%}",
+            "features": f"{np.mean(part != 0):.0%}",
+            "top": ", ".join(names),
+        })
+    return lines
+
+
+def png(figure) -> str:
+    """A figure as a data address."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=160)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
