@@ -36,7 +36,10 @@ class Certificate:
     def __str__(self):
         feasible = "yes" if self.feasible else f"no, off by up to {max(self.violations):.1e}"
         stationary = "yes" if self.stationary else "no"
-        lines = [f"feasible: {feasible}", f"stationary: {stationary} ({self.stationarity:.1e}, tol {self.tol:g})"]
+        lines = [
+            f"feasible: {feasible}",
+            f"stationary: {stationary} ({self.stationarity:.1e}, tol {self.tol:g})",
+        ]
         if self.dead_parts:
             lines.append(f"parts that are zero: {', '.join(map(str, self.dead_parts))}")
         return "\n".join(lines)
@@ -44,11 +47,16 @@ class Certificate:
 
 def certificate(problem: Problem, factors: Factors, tol: float) -> Certificate:
     violations = tuple(
-        structure.violation(A) * unit for structure, A, unit in zip(problem.structures, factors, problem.units)
+        structure.violation(A) * unit
+        for structure, A, unit in zip(problem.structures, factors, problem.units)
     )
-    weights = math.prod(np.abs(A).max(axis=0) for A in factors)
-    dead = tuple(np.flatnonzero(weights == 0).tolist())
-    return Certificate(violations, problem.stationarity(factors), tol, dead)
+    return Certificate(violations, problem.stationarity(factors), tol, dead_parts(factors))
+
+
+def dead_parts(factors: Factors) -> tuple[int, ...]:
+    """Components that are zero in some factor, and so add nothing."""
+    alive = math.prod(A.any(axis=0) for A in factors)
+    return tuple(np.flatnonzero(~alive).tolist())
 
 
 @dataclass(frozen=True)

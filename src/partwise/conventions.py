@@ -55,7 +55,9 @@ class Convention:
         """The parts of one factor to norm 1 in the user's units, the scale to the other factor."""
         name, norm = self.normalize
         mode = "WH".index(name)
-        length = np.linalg.norm(factors[mode].astype(np.float64), NORMS[norm], axis=0) * self.problem.units[mode]
+        length = (
+            np.linalg.norm(factors[mode].astype(np.float64), NORMS[norm], axis=0) * self.problem.units[mode]
+        )
         scales = {mode: quotient(1.0, length), 1 - mode: np.where(length > 0, length, 1.0)}
         return tuple(A * scales[m].astype(A.dtype) for m, A in enumerate(factors))
 

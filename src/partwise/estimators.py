@@ -170,9 +170,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def transform(self, X):
         """The best W for X with the parts held, each row on its own."""
         check_is_fitted(self)
-        X = validate_data(
-            self, X, accept_sparse=SPARSE, dtype=DTYPES, reset=False, ensure_non_negative=True
-        )
+        X = validate_data(self, X, accept_sparse=SPARSE, dtype=DTYPES, reset=False, ensure_non_negative=True)
         return self._factorize(X, None, self.components_.astype(X.dtype, copy=False), update_H=False).W
 
     def inverse_transform(self, X):
@@ -227,7 +225,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
         if isinstance(spec, Real):
             if spec != 2:
-                raise ValueError(f"beta_loss = {spec!r} is not available: partwise has least squares, beta_loss = 2")
+                raise ValueError(
+                    f"beta_loss = {spec!r} is not available: partwise has least squares, beta_loss = 2"
+                )
             spec = "frobenius"
         return resolve("loss", spec)
 

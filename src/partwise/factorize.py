@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .certificate import certificate
+from .certificate import Certificate, certificate, dead_parts
 from .conventions import Convention
 from .data import as_data
 from .init import Given, Init, Random
@@ -78,7 +79,9 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     """
     data = as_data(checked_data(X))
     rank = checked_rank(rank)
-    stated = tuple(NonNegative() if s is None else resolve("structure", s) for s in (structure_W, structure_H))
+    stated = tuple(
+        NonNegative() if s is None else resolve("structure", s) for s in (structure_W, structure_H)
+    )
     problem = pose(data, resolve("loss", loss), stated, rank).normalized()
     limits = Limits(max_iter, tol, target, time_limit)
     rng = check_random_state(random_state)
@@ -87,12 +90,13 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     starts = make_starts(problem, init, n_init)
     run, objectives = solve(problem, starts, chosen, limits, rng, callbacks)
     warn_if_unfinished(run, limits)
+    proof = certificate(problem, run.factors, tol)
     run = convention.apply(run)
-    return make_result(problem, run, limits, stated, solver=repr(chosen), reason=reason, objectives=objectives)
+    about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives)}
+    return make_result(problem, run, proof, stated, about)
 
 
-def make_result(problem: Problem, run: Run, limits: Limits, stated, **about) -> Result:
-    about["objectives"] = tuple(about["objectives"])
+def make_result(problem: Problem, run: Run, proof: Certificate, stated: tuple, about: dict) -> Result:
     return Result(
         factors=problem.to_user(run.factors),
         objective=run.history[-1].objective,
@@ -100,7 +104,7 @@ def make_result(problem: Problem, run: Run, limits: Limits, stated, **about) -> 
         relative_error=problem.relative_error(run.factors),
         status=run.status,
         history=run.history,
-        certificate=certificate(problem, run.factors, limits.tol),
+        certificate=replace(proof, dead_parts=dead_parts(run.factors)),  # in their final order
         loss=problem.loss,
         structures=stated,
         **about,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -36,12 +37,12 @@ class Problem:
     rank: int
     units: tuple[float, ...] = (1.0, 1.0)  # a factor here times its unit is the factor the user knows
 
-    @property
+    @cached_property
     def modes(self) -> list[int]:
         """The factors to solve for."""
         return [mode for mode, structure in enumerate(self.structures) if not structure.fixed]
 
-    @property
+    @cached_property
     def separable(self) -> bool:
         """One factor to solve for, entry by entry: each of its rows is a problem of its own."""
         return len(self.modes) == 1 and self.structures[self.modes[0]].elementwise is not None
@@ -100,7 +101,9 @@ class Problem:
         factor can hand to another. In a separable problem each row is measured against its own data, which
         implies the above.
         """
-        return max((self.stationarity_of(factors, self.gradient(factors, m), m) for m in self.modes), default=0.0)
+        return max(
+            (self.stationarity_of(factors, self.gradient(factors, m), m) for m in self.modes), default=0.0
+        )
 
     def stationarity_of(self, factors: Factors, G: np.ndarray, mode: int) -> float:
         """The same for one mode, from the gradient G of the smooth part."""

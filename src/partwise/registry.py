@@ -2,7 +2,8 @@
 
 import ast
 import difflib
-from functools import partial
+import operator
+from functools import partial, reduce
 
 from . import init, losses, solvers, structures
 from .errors import IncompatibleError, UnknownNameError
@@ -45,7 +46,7 @@ KINDS = {
 
 
 def resolve(kind: str, spec):
-    """The object for a name such as "hals" or "l1(0.1) & box(0, 1)", or the object itself."""
+    """The object for a text such as "hals" or "nonnegative & l1(0.1)", or the object itself."""
     names, base = KINDS[kind]
     if isinstance(spec, base):
         return spec
@@ -53,27 +54,23 @@ def resolve(kind: str, spec):
         raise TypeError(
             f"{kind} must be one of {', '.join(map(repr, names))}, or a partwise {base.__name__}; got {spec!r}"
         )
-    try:
-        tree = ast.parse(spec.strip(), mode="eval").body
-    except SyntaxError:
-        raise UnknownNameError(unknown(kind, spec, names)) from None
-    return build(kind, spec, tree)
+    terms = spec.split("&") if kind == "structure" else [spec]
+    return reduce(operator.and_, [build(kind, term.strip()) for term in terms])
 
 
-def build(kind: str, spec: str, tree: ast.expr):
-    """The object a parsed text describes: `name`, `name(numbers)`, and `&` between structures."""
+def build(kind: str, text: str):
+    """The object that `name` or `name(literals)` describes; nothing in the text is run."""
     names, _ = KINDS[kind]
-    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitAnd) and kind == "structure":
-        return build(kind, spec, tree.left) & build(kind, spec, tree.right)
-    call = tree if isinstance(tree, ast.Call) else ast.Call(tree, [], [])
-    if not isinstance(call.func, ast.Name) or call.func.id.lower() not in names:
-        raise UnknownNameError(unknown(kind, ast.unparse(call.func), names))
+    name, bracket, arguments = text.partition("(")
+    if name.strip().lower() not in names:
+        raise UnknownNameError(unknown(kind, name.strip(), names))
     try:
+        call = ast.parse(f"f({arguments}" if bracket else "f()", mode="eval").body
         values = [ast.literal_eval(value) for value in call.args]
         options = {option.arg: ast.literal_eval(option.value) for option in call.keywords}
-        return names[call.func.id.lower()](*values, **options)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{kind} {spec!r} does not make sense: {error}") from error
+        return names[name.strip().lower()](*values, **options)
+    except (SyntaxError, AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"{kind} {text!r} does not make sense: {error}") from error
 
 
 def unknown(kind: str, spec: str, names) -> str:

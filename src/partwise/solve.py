@@ -42,7 +42,8 @@ class Limits:
             "max_iter must be a whole number >= 1 or None": self.max_iter is None
             or (isinstance(self.max_iter, int | np.integer) and self.max_iter >= 1),
             "tol must be a number >= 0": 0 <= self.tol < np.inf,
-            "time_limit must be a number of seconds > 0 or None": self.time_limit is None or self.time_limit > 0,
+            "time_limit must be a number of seconds > 0 or None": self.time_limit is None
+            or self.time_limit > 0,
         }
         for sentence, holds in checks.items():
             if not holds:
@@ -81,7 +82,7 @@ def solve(
     return best, objectives
 
 
-def run_once(problem, factors, solver, limits, rng, callbacks, clock) -> Run:  # noqa: PLR0913, PLR0917
+def run_once(problem, factors, solver, limits, rng, callbacks, clock) -> Run:  # noqa: PLR0917
     """The loop over iterations."""
     max_iter = limits.max_iter or solver.max_iter
     watch = Watch(problem, limits, callbacks, clock)

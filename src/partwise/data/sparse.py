@@ -53,9 +53,10 @@ class Sparse(Data):
         return row
 
     def row_norms2(self, mode):
-        indptr, _, values = self.unfoldings[mode]
+        indptr, indices, values = self.unfoldings[mode]
         squares = np.square(values.astype(np.float64) / self.scale)
-        return np.diff(np.concatenate([[0.0], np.cumsum(squares)])[indptr])
+        shape = self.shape[mode], self.shape[1 - mode]
+        return sparse.csr_array((squares, indices, indptr), shape=shape, copy=False).sum(axis=1)
 
     @cached_property
     def extremes(self):

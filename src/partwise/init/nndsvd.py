@@ -45,7 +45,7 @@ class NNDSVD(Init):
             A = np.where(positive, parts[0][mode], parts[1][mode])
             length = np.where(positive, norms[0][mode], norms[1][mode])
             A = A * (np.sqrt(s * weight) / np.where(length > 0, length, 1))
-            A[A < SMALLEST * unit] = 0
+            A[SMALLEST * unit > A] = 0
             mean = problem.data.mean / unit if unit > 0 else 0.0
             factors.append(self.filled(A, mean, rng))
         return tuple(factors)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import zipfile
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,34 +27,47 @@ def read(path: str | Path, key: str | None = None) -> Table:
     path = Path(path)
     reader = READERS.get(path.suffix.lower())
     if reader is None:
-        raise ValueError(f"{path.name}: cannot read {path.suffix or 'a file without ending'}; "
-                         f"partwise reads {', '.join(READERS)}")
+        raise ValueError(
+            f"{path.name}: cannot read {path.suffix or 'a file without ending'}; "
+            f"partwise reads {', '.join(READERS)}"
+        )
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
     if key is not None and reader is not read_npz:
         raise ValueError(f"{path.name}: a key is for .npz files only")
+    return reader(path, key) if reader is read_npz else reader(path)
+
+
+@contextmanager
+def naming(path: Path):
+    """Errors of the libraries that read files, with the name of the file."""
     try:
-        return reader(path, key) if reader is read_npz else reader(path)
-    except (OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path.name} is damaged or not what its ending says: {error}") from error
+        yield
+    except (OSError, EOFError, ValueError, TypeError, KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path.name} is damaged, or does not hold a matrix of numbers: {error}") from error
 
 
 def read_npy(path: Path) -> Table:
-    return Table(np.load(path, mmap_mode="r", allow_pickle=False))
+    with naming(path):
+        return Table(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def read_npz(path: Path, key: str | None) -> Table:
-    with np.load(path, allow_pickle=False) as archive:
+    with naming(path):
+        archive = np.load(path, allow_pickle=False)
+    with archive:
         names = list(archive)
         if key is None and {"format", "shape", "data"} <= set(names):
-            return Table(sparse.load_npz(path))
+            with naming(path):
+                return Table(sparse.load_npz(path))
         if key is None and len(names) > 1:
             raise ValueError(f"{path.name} holds several arrays: name one with --key ({', '.join(names)})")
         if key is not None and key not in names:
             raise ValueError(f"{path.name} has no array {key!r}, it has {', '.join(names)}")
         if not names:
             raise ValueError(f"{path.name} holds no array")
-        return Table(archive[key or names[0]])
+        with naming(path):
+            return Table(archive[key or names[0]])
 
 
 def read_csv(path: Path) -> Table:
@@ -85,7 +99,8 @@ def is_number(cell: str) -> bool:
 
 
 def read_mtx(path: Path) -> Table:
-    X = mmread(path)
+    with naming(path):
+        X = mmread(path)
     return Table(sparse.csr_array(X) if sparse.issparse(X) else X)
 
 

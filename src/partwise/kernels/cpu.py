@@ -155,7 +155,12 @@ def _hals(A, G, gram, l1, lower, upper, order, sweeps, eps, rows, start, stop):
     inverse, threshold = _curvature(np.diag(gram), l1)
     a, g = np.zeros((rank, LANES), kind), np.zeros((rank, LANES), kind)
     lo, hi = np.zeros((rank, LANES), kind), np.zeros((rank, LANES), kind)
-    step, live, gain, first = np.zeros(LANES, kind), np.zeros(LANES, kind), np.zeros(LANES, kind), np.zeros(LANES, kind)
+    step, live, gain, first = (
+        np.zeros(LANES, kind),
+        np.zeros(LANES, kind),
+        np.zeros(LANES, kind),
+        np.zeros(LANES, kind),
+    )
     lower_step, upper_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
     for block in range(start, stop, LANES):
         size = min(LANES, stop - block)
@@ -261,7 +266,8 @@ def gcd(A, G, gram, box, rows, inner, shared):
 
     def sweep(largest, budget):
         return threads.run(
-            lambda i, j: _gcd(A, G, gram, l1, lower, upper, kind(eps), largest, budget, rows, i, j), boundaries
+            lambda i, j: _gcd(A, G, gram, l1, lower, upper, kind(eps), largest, budget, rows, i, j),
+            boundaries,
         )
 
     largest = kind(max(sweep(kind(0), 0))) if shared else kind(0)

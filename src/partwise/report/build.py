@@ -27,7 +27,9 @@ ENDINGS = {
 }
 
 
-def write_report(result: Result, path, *, title="Parts", image_shape=None, feature_names=None, optimality=None):
+def write_report(
+    result: Result, path, *, title="Parts", image_shape=None, feature_names=None, optimality=None
+):
     """Write the page to `path` and return the path. It is one file and needs no network."""
     try:
         from jinja2 import Environment  # noqa: PLC0415  # optional
@@ -54,7 +56,10 @@ def build(
             ("structure of W", about["structures"]["W"]),
             ("structure of H", about["structures"]["H"]),
             ("solver", f"{result.solver}: {result.reason}"),
-            ("ended", f"after {result.n_iter} iterations and {about['seconds']:.2f} s: {ENDINGS[result.status]}"),
+            (
+                "ended",
+                f"after {result.n_iter} iterations and {about['seconds']:.2f} s: {ENDINGS[result.status]}",
+            ),
             ("objective", f"{result.objective:.8g}"),
             ("starts", ", ".join(f"{f:.6g}" for f in result.objectives)),
         ],
@@ -76,14 +81,16 @@ def part_table(result: Result, feature_names) -> list[dict]:
     for k, (part, share) in enumerate(zip(result.H, shares)):
         top = np.argsort(-part, kind="stable")[:TOP_FEATURES]
         names = [str(feature_names[j]) for j in top if part[j] > 0] if feature_names is not None else []
-        lines.append({
-            "part": k,
-            "share": f"{share:.1%}",
-            "width": f"{share / max(shares.max(), 1e-300):.3f}",
-            "samples": f"{np.mean(result.W[:, k] != 0):.0%}",
-            "features": f"{np.mean(part != 0):.0%}",
-            "top": ", ".join(names),
-        })
+        lines.append(
+            {
+                "part": k,
+                "share": f"{share:.1%}",
+                "width": f"{share / max(shares.max(), 1e-300):.3f}",
+                "samples": f"{np.mean(result.W[:, k] != 0):.0%}",
+                "features": f"{np.mean(part != 0):.0%}",
+                "top": ", ".join(names),
+            }
+        )
     return lines
 
 

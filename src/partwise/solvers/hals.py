@@ -29,7 +29,10 @@ class HALS(BlockDescent):
     shuffle: bool = False
 
     def prefer(self, problem):
-        return 2.0, "cyclic coordinate descent carries many rows at once and is fastest for elementwise structures"
+        return (
+            2.0,
+            "cyclic coordinate descent carries many rows at once and is fastest for elementwise structures",
+        )
 
     def update(self, problem, mode, state, rows):
         A, (gram, _) = state.points[mode], state.equations[mode]

@@ -30,7 +30,9 @@ class Elementwise(Structure):
         for name, none in (("lower", -np.inf), ("upper", np.inf)):
             object.__setattr__(self, name, checked_bound(name, getattr(self, name), none))
         if np.ndim(self.lower) == np.ndim(self.upper) == 0 and self.lower > self.upper:
-            raise ValueError(f"lower={self.lower:g} is above upper={self.upper:g}: no value lies between them")
+            raise ValueError(
+                f"lower={self.lower:g} is above upper={self.upper:g}: no value lies between them"
+            )
 
     @property
     def elementwise(self):
@@ -67,7 +69,9 @@ class Elementwise(Structure):
             for bound, missing in ((self.lower, -np.inf), (self.upper, np.inf))
         )
         if np.any(lower > upper):
-            raise ValueError(f"no value of {name} satisfies {self}: somewhere its lower bound is above its upper")
+            raise ValueError(
+                f"no value of {name} satisfies {self}: somewhere its lower bound is above its upper"
+            )
         return Elementwise(lower, upper, self.l1, self.l2)
 
     def rescaled(self, unit, objective_unit):
@@ -161,7 +165,9 @@ class Fixed(Elementwise):
     first parts and leaves the others free."""
 
     def __init__(self, values):
-        super().__init__(lower=np.asarray(values, dtype=np.float64), upper=np.asarray(values, dtype=np.float64))
+        super().__init__(
+            lower=np.asarray(values, dtype=np.float64), upper=np.asarray(values, dtype=np.float64)
+        )
 
 
 def checked_weight(name, weight):
@@ -173,7 +179,9 @@ def checked_weight(name, weight):
 def checked_bound(name, bound, missing):
     bound = np.array(bound, dtype=np.float64)
     if bound.ndim not in (0, 2):
-        raise ValueError(f"{name} must be a number or a matrix in the factor's shape, got {bound.ndim} dimensions")
+        raise ValueError(
+            f"{name} must be a number or a matrix in the factor's shape, got {bound.ndim} dimensions"
+        )
     if bound.ndim == 0:
         if np.isnan(bound):
             raise ValueError(f"{name} is NaN; a number that means no bound is {missing}")
@@ -189,9 +197,7 @@ def tall(bound, shape, transposed, missing, name):
     bound = bound.T if transposed else bound
     dim, rank = shape
     if bound.shape[0] != dim or bound.shape[1] > rank:
-        expected, got = (
-            " x ".join(map(str, s[::-1] if transposed else s)) for s in (shape, bound.shape)
-        )
+        expected, got = (" x ".join(map(str, s[::-1] if transposed else s)) for s in (shape, bound.shape))
         raise ValueError(
             f"an array given for {name} has shape {got}, but {name} is {expected}; "
             "give all of it, or fewer parts (the others are then free)"

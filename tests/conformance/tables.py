@@ -1,0 +1,89 @@
+"""What the conformance tests run over. A new loss, structure, solver or storage is tested by one line here."""
+
+import numpy as np
+from scipy import sparse
+
+from partwise import init, losses, solvers
+from partwise import structures as s
+from partwise.data import as_data
+from partwise.datasets import make_parts
+from partwise.problem import pose
+
+RNG = np.random.default_rng(7)
+RANK, SHAPE = 3, (9, 7)
+PLANTED = make_parts(*SHAPE, RANK, zeros=0.3, random_state=3)
+
+LOSSES = {
+    "frobenius": losses.Frobenius(),
+}
+
+# as a structure of H, (RANK, SHAPE[1])
+STRUCTURES = {
+    "nonnegative": s.NonNegative(),
+    "free": s.Free(),
+    "l1": s.L1(0.3),
+    "l2": s.L2(0.4),
+    "elastic": s.Elastic(0.2, 0.3),
+    "box": s.Box(0.1, 0.8),
+    "box arrays": s.Box(-PLANTED.H, PLANTED.H + 0.1),
+    "fixed": s.Fixed(PLANTED.H),
+    "fixed partly": s.Fixed(np.where(RNG.uniform(size=PLANTED.H.shape) < 0.5, PLANTED.H, np.nan)),
+    "fixed parts": s.Fixed(PLANTED.H[:2]),
+    "nonnegative & l1": s.NonNegative() & s.L1(0.2),
+    "nonnegative & fixed parts": s.NonNegative() & s.Fixed(PLANTED.H[:1]),
+    "nonnegative & elastic & box": s.NonNegative() & s.Elastic(0.1, 0.2) & s.Box(upper=0.7),
+}
+
+SOLVERS = {
+    "hals": solvers.HALS(),
+    "hals, one sweep": solvers.HALS(sweeps=1, extrapolate=False),
+    "hals, shuffled": solvers.HALS(shuffle=True),
+    "gcd": solvers.GCD(),
+    "gcd, plain": solvers.GCD(extrapolate=False),
+    "mu": solvers.MU(),
+}
+
+INITS = {
+    "random": init.Random(),
+    "nndsvd": init.NNDSVD("zeros"),
+    "nndsvda": init.NNDSVD("mean"),
+    "nndsvdar": init.NNDSVD("random"),
+    "spa": init.SPA(),
+}
+
+
+def shuffled_csr(X):
+    """CSR with unsorted indices, duplicates and explicit zeros, 64-bit indices."""
+    coo = sparse.coo_array(X)
+    order = RNG.permutation(coo.nnz)
+    rows, columns, values = coo.row[order], coo.col[order], coo.data[order]
+    rows, columns = (np.concatenate([i, i, [0]]).astype(np.int64) for i in (rows, columns))
+    values = np.concatenate([values / 2, values / 2, [0.0]])
+    by_row = np.argsort(rows, kind="stable")
+    indptr = np.searchsorted(rows[by_row], np.arange(X.shape[0] + 1)).astype(np.int64)
+    M = sparse.csr_array(X.shape)
+    M.data, M.indices, M.indptr = values[by_row], columns[by_row], indptr
+    return M
+
+
+STORAGES = {
+    "C order": np.ascontiguousarray,
+    "Fortran order": np.asfortranarray,
+    "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "csr": sparse.csr_array,
+    "csc": sparse.csc_array,
+    "csr matrix": sparse.csr_matrix,
+    "coo": sparse.coo_array,
+    "lil": sparse.lil_array,
+    "dok": sparse.dok_array,
+    "bsr": sparse.bsr_array,
+    "dia": sparse.dia_array,
+    "disordered csr": shuffled_csr,
+}
+
+
+def problem_of(structure, loss=None, X=None, structure_W=None):
+    """The planted problem with a structure for H; W is nonnegative."""
+    X = PLANTED.X if X is None else X
+    stated = structure_W or s.NonNegative(), structure
+    return pose(as_data(X), loss or losses.Frobenius(), stated, RANK).normalized()

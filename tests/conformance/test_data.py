@@ -1,0 +1,86 @@
+"""Every storage says what the dense array says."""
+
+import numpy as np
+import pytest
+from sklearn.utils.validation import check_array
+
+from partwise.data import as_data
+from partwise.losses import Frobenius
+from partwise.validation import SPARSE, checked_data
+
+from .tables import PLANTED, RANK, STORAGES
+
+X = PLANTED.X * (np.random.default_rng(0).uniform(size=PLANTED.X.shape) < 0.5)
+storages = pytest.mark.parametrize("store", STORAGES.values(), ids=STORAGES)
+dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
+
+
+@storages
+@dtypes
+@pytest.mark.parametrize("scale", [1.0, 8.0])
+def test_equals_dense(store, dtype, scale):
+    stored = store(X)
+    data = as_data(checked_data(stored.astype(dtype))).scaled(scale)
+    Y = X / scale
+    close = {"rtol": 1e-12 if dtype == np.float64 else 2e-6, "atol": 1e-12 if dtype == np.float64 else 1e-6}
+    rng = np.random.default_rng(1)
+    W, H = (rng.uniform(size=(dim, RANK)).astype(dtype) for dim in X.shape)
+    assert data.dtype == dtype
+    assert data.shape == X.shape
+    assert np.allclose(data.cross((W, H), 0), Y @ H, **close)
+    assert np.allclose(data.cross((W, H), 1), Y.T @ W, **close)
+    assert data.cross((W, H), 1).flags.c_contiguous
+    assert data.cross((W, H), 0).dtype == dtype
+    assert data.norm2 == pytest.approx(np.square(Y).sum(), rel=1e-6)
+    assert data.mean == pytest.approx(np.abs(Y).mean(), rel=1e-6)
+    assert data.extremes == pytest.approx((Y.min(), Y.max()), rel=1e-6)
+    assert data.loss(Frobenius(), (W, H)) == pytest.approx(0.5 * np.square(Y - W @ H.T).sum(), rel=1e-6)
+    for mode, M in ((0, Y), (1, Y.T)):
+        assert np.allclose(data.gram(mode), M @ M.T, **close)
+        assert np.allclose(data.row_norms[mode], np.linalg.norm(M, axis=1), **close)
+        assert np.allclose(data.row(mode, 2), M[2], **close)
+    U, s, V = data.svd(RANK, 0)
+    full_U, full_s, full_Vt = np.linalg.svd(Y)
+    assert np.allclose((U * s) @ V.T, (full_U[:, :RANK] * full_s[:RANK]) @ full_Vt[:RANK], atol=1e-4)
+
+
+@storages
+def test_the_callers_matrix_is_untouched(store):
+    stored = store(X)
+    before = stored.copy()
+    data = as_data(checked_data(stored))
+    data.cross((np.ones((X.shape[0], 1)), np.ones((X.shape[1], 1))), 0)
+    if hasattr(stored, "indices"):
+        assert np.array_equal(stored.indices, before.indices)
+        assert np.array_equal(stored.data, before.data)
+    dense, dense_before = (M if isinstance(M, np.ndarray) else M.toarray() for M in (stored, before))
+    assert np.array_equal(dense, dense_before)
+
+
+def test_blocks_cover_tall_data(monkeypatch):
+    monkeypatch.setattr("partwise.data.base.BLOCK", 20)
+    for store in (np.asarray, STORAGES["csr"]):
+        data = as_data(checked_data(store(X)))
+        assert data.norm2 == pytest.approx(np.square(X).sum())
+        assert np.vstack([block for _, block in data.blocks()]) == pytest.approx(X)
+        assert all(block.size <= max(20, X.shape[1]) for _, block in data.blocks())
+        for mode, M in ((0, X), (1, X.T)):
+            assert np.allclose(data.gram(mode), M @ M.T)
+
+
+def test_read_only_memory_map(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    data = as_data(checked_data(np.load(tmp_path / "x.npy", mmap_mode="r")))
+    assert not data.array.flags.writeable
+    assert np.allclose(data.cross((None, np.ones((X.shape[1], 1))), 0)[:, 0], X.sum(axis=1))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_contiguous_data_is_not_copied(order):
+    A = np.array(X, order=order)
+    assert np.shares_memory(as_data(checked_data(A)).array, A)
+
+
+def test_sparse_formats_are_those_scikit_learn_takes():
+    for store in STORAGES.values():
+        check_array(store(X), accept_sparse=SPARSE)

@@ -1,0 +1,171 @@
+"""The command line on real files."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.io import mmwrite
+
+from partwise.cli import main
+from partwise.datasets import make_parts
+
+X = make_parts(15, 8, 2, random_state=0).X
+
+
+def write_csv(path, X, header=None, names=None):
+    lines = [
+        ",".join(([] if names is None else [name]) + [repr(float(x)) for x in row])
+        for name, row in zip(names or [""] * len(X), X)
+    ]
+    path.write_text("\n".join(([",".join(header)] if header else []) + lines) + "\n")
+
+
+WRITERS = {
+    "x.npy": np.save,
+    "dense.npz": lambda path, X: np.savez(path, faces=X),
+    "sparse.npz": lambda path, X: sparse.save_npz(path, sparse.csr_array(X)),
+    "plain.csv": write_csv,
+    "named.csv": lambda path, X: write_csv(path, X, ["id", *"abcdefgh"], [f"s{i}" for i in range(len(X))]),
+    "header.csv": lambda path, X: write_csv(path, X, list("abcdefgh")),
+    "sparse.mtx": lambda path, X: mmwrite(path, sparse.csr_array(X)),
+    "dense.mtx": mmwrite,
+}
+
+
+@pytest.mark.parametrize("name, writer", WRITERS.items(), ids=WRITERS)
+def test_fit_reads_files(name, writer, tmp_path, capsys):
+    writer(tmp_path / name, X)
+    out = tmp_path / "deep" / "out"
+    assert main(["fit", str(tmp_path / name), "--rank", "2", "--out", str(out), "--max-iter", "3000"]) == 0
+    W, H = np.load(out / "W.npy"), np.load(out / "H.npy")
+    assert np.linalg.norm(X - W @ H) < 0.01 * np.linalg.norm(X)
+    about = json.loads((out / "result.json").read_text())
+    assert about["status"] == "converged"
+    assert about["certificate"]["feasible"]
+    assert about["optimality"]["rigorous"]
+    page = (out / "report.html").read_text()
+    assert "data:image/png;base64," in page
+    assert ("heaviest features" in page) == (name in ("named.csv", "header.csv"))
+    assert "converged" in capsys.readouterr().out
+
+
+def test_options_reach_the_factorization(tmp_path):
+    np.savez(tmp_path / "x.npz", a=X, b=X.T)
+    out = tmp_path / "out"
+    command = [
+        "fit",
+        str(tmp_path / "x.npz"),
+        "--key",
+        "b",
+        "--transpose",
+        "--rank",
+        "3",
+        "--out",
+        str(out),
+        "--structure-w",
+        "nonnegative & l1(0.1)",
+        "--structure-h",
+        "box(0, 0.5)",
+        "--solver",
+        "gcd",
+        "--init",
+        "random",
+        "--n-init",
+        "2",
+        "--max-iter",
+        "4",
+        "--tol",
+        "0",
+        "--seed",
+        "3",
+        "--title",
+        "Mine",
+        "--image",
+        "2x4",
+    ]
+    assert main(command) == 0
+    about = json.loads((out / "result.json").read_text())
+    assert about["structures"] == {"W": "NonNegative() & L1(0.1)", "H": "Box(0, 0.5)"}
+    assert about["solver"].startswith("GCD(")
+    assert about["n_iter"] == 4
+    assert len(about["objectives_of_all_starts"]) == 2
+    assert np.load(out / "W.npy").shape == (15, 3)
+    assert "<h1>Mine</h1>" in (out / "report.html").read_text()
+
+
+def bad_files(folder):
+    np.save(folder / "x.npy", X)
+    np.savez(folder / "two.npz", a=X, b=X)
+    np.save(folder / "negative.npy", -X)
+    (folder / "broken.npz").write_bytes(b"PK nonsense")
+    (folder / "broken.mtx").write_text("1 2 3")
+    (folder / "broken.npy").write_bytes(b"nonsense")
+    (folder / "text.csv").write_text("1,2\n3,x\n")
+    (folder / "ragged.csv").write_text("1,2\n3\n")
+    (folder / "empty.csv").write_text("")
+    (folder / "x.parquet").write_text("")
+    np.save(folder / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
+
+
+BAD = {
+    "missing.npy": "no such file",
+    "x.parquet": "cannot read .parquet; partwise reads .npy, .npz, .csv, .mtx",
+    "two.npz": "holds several arrays: name one with --key (a, b)",
+    "negative.npy": "Negative values in data",
+    "broken.npz": "broken.npz is damaged",
+    "broken.npy": "broken.npy is damaged, or does not hold a matrix of numbers",
+    "objects.npy": "objects.npy is damaged, or does not hold a matrix of numbers",
+    "broken.mtx": "broken.mtx is damaged",
+    "text.csv": "text.csv, line 2: 'x' is not a number",
+    "ragged.csv": "ragged.csv, line 2: 1 values where the first row has 2",
+    "empty.csv": "empty.csv is empty",
+}
+
+
+@pytest.mark.parametrize("name, message", BAD.items(), ids=BAD)
+def test_bad_files_get_a_sentence(name, message, tmp_path, capsys):
+    bad_files(tmp_path)
+    assert main(["fit", str(tmp_path / name), "--rank", "1", "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("partwise: ")
+    assert message in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_bad_options_get_a_sentence(tmp_path, capsys):
+    bad_files(tmp_path)
+    x = str(tmp_path / "x.npy")
+    assert main(["fit", x, "--rank", "0", "--out", str(tmp_path)]) == 2
+    assert main(["fit", x, "--rank", "2", "--solver", "hal", "--out", str(tmp_path)]) == 2
+    assert "Did you mean 'hals'?" in capsys.readouterr().err
+    assert main(["fit", x, "--rank", "2", "--image", "3x3", "--out", str(tmp_path), "--max-iter", "2"]) == 2
+    assert "image_shape (3, 3) has 9 pixels, a part has 8" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stop:
+        main(["fit", x, "--rank", "2", "--image", "square", "--out", str(tmp_path)])
+    assert stop.value.code == 2
+
+
+def test_unfinished_runs_warn(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", X)
+    assert (
+        main(["fit", str(tmp_path / "x.npy"), "--rank", "2", "--max-iter", "2", "--out", str(tmp_path)]) == 0
+    )
+    assert "partwise: warning: Maximum number of iterations 2 reached" in capsys.readouterr().err
+
+
+def test_demo(tmp_path, capsys):
+    assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
+    about = json.loads((tmp_path / "demo" / "result.json").read_text())
+    assert about["shape"] == [256, 1024]
+    assert about["relative_error"] < 1e-3
+    assert "report.html" in capsys.readouterr().out
+
+
+def test_as_a_module():
+    run = subprocess.run(
+        [sys.executable, "-m", "partwise", "--version"], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.startswith("partwise ")

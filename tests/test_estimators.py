@@ -1,0 +1,262 @@
+"""The drop-in as people use it, and what it adds."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn.decomposition
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+import partwise as pw
+from partwise import solvers
+from partwise import structures as s
+from partwise.datasets import load_digits, make_parts
+
+PLANTED = make_parts(40, 12, 3, noise=0.05, random_state=0)
+X = PLANTED.X
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def test_every_parameter_of_scikit_learn_is_here_with_its_default():
+    theirs, ours = sklearn.decomposition.NMF().get_params(), pw.NMF().get_params()
+    assert theirs.pop("solver") == "cd"
+    assert {name: ours[name] for name in theirs} == theirs
+    assert ours["solver"] == "auto"
+
+
+def test_attributes_of_scikit_learn_are_here():
+    theirs, ours = (
+        cls(3, random_state=0).fit(pd.DataFrame(X, columns=list("abcdefghijkl")))
+        for cls in (sklearn.decomposition.NMF, pw.NMF)
+    )
+    public = [name for name in vars(theirs) if name.endswith("_") and not name.startswith("_")]
+    assert set(public) >= {"components_", "reconstruction_err_", "n_iter_", "feature_names_in_"}
+    for name in public:
+        assert np.shape(getattr(ours, name)) == np.shape(getattr(theirs, name))
+    assert ours.components_.flags.c_contiguous
+    assert ours.reconstruction_err_ == pytest.approx(
+        np.linalg.norm(X - ours.transform(X) @ ours.components_), rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("alpha_W, alpha_H, l1_ratio", [(0, 0, 0), (0.01, "same", 0.3), (0.005, 0.003, 1.0)])
+@pytest.mark.parametrize("solver", ["cd", "mu"])
+def test_iterates_are_scikit_learns(solver, alpha_W, alpha_H, l1_ratio):
+    """The same start, the same updates: after a few iterations the factors agree to rounding. (But for parts whose
+    other half has died: scikit-learn leaves them where they were, at the price of their penalty; we take 0.)"""
+    rng = np.random.RandomState(0)
+    W, H = rng.uniform(size=(40, 3)), rng.uniform(size=(3, 12))
+    options = {
+        "init": "custom",
+        "solver": solver,
+        "max_iter": 7,
+        "tol": 0,
+        "alpha_W": alpha_W,
+        "alpha_H": alpha_H,
+        "l1_ratio": l1_ratio,
+    }
+    theirs = sklearn.decomposition.non_negative_factorization(X, W.copy(), H.copy(), 3, **options)
+    ours = pw.non_negative_factorization(X, W, H, 3, **options)
+    alive = theirs[0].any(axis=0) & theirs[1].any(axis=1)
+    assert alive.sum() >= 2
+    assert np.allclose(ours[0], theirs[0] * alive, atol=1e-10)
+    assert np.allclose(ours[1], theirs[1] * alive[:, None], atol=1e-10)
+    assert ours[2] == theirs[2]
+
+
+def test_random_starts_are_scikit_learns():
+    from sklearn.decomposition._nmf import _initialize_nmf
+
+    W, H = _initialize_nmf(X, 3, init="random", random_state=5)
+    start = []
+    pw.NMF(3, init="random", random_state=5, max_iter=1, callbacks=[lambda r, f: start.append(f)]).fit(X)
+    assert np.allclose(start[0][0], W, rtol=1e-14)
+    assert np.allclose(start[0][1], H.T, rtol=1e-14)
+
+
+@pytest.mark.parametrize("init", ["nndsvd", "nndsvda"])
+def test_nndsvd_starts_are_scikit_learns_for_data_up_to_one(init):
+    from sklearn.decomposition._nmf import _initialize_nmf
+
+    Y = X / X.max()
+    W, H = _initialize_nmf(Y, 3, init=init, random_state=5)
+    start = []
+    pw.NMF(3, init=init, random_state=5, max_iter=1, callbacks=[lambda r, f: start.append(f)]).fit(Y)
+    assert np.allclose(start[0][0], W, atol=1e-10)
+    assert np.allclose(start[0][1], H.T, atol=1e-10)
+
+
+def test_at_least_as_good_a_fit_as_scikit_learn():
+    digits = load_digits().X
+    theirs = sklearn.decomposition.NMF(10, max_iter=200, tol=0).fit(digits)
+    ours = pw.NMF(10, max_iter=200, tol=0).fit(digits)
+    assert ours.reconstruction_err_ <= theirs.reconstruction_err_ * 1.001
+
+
+# -- surroundings --------------------------------------------------------------------------------------------
+
+
+def test_clone_and_pickle():
+    model = pw.NMF(3, structure_H=s.L1(0.1), solver=solvers.GCD(eps=0.01), random_state=0)
+    twin = clone(model)
+    assert twin.get_params()["solver"] == solvers.GCD(eps=0.01)
+    fitted = model.fit(X)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.transform(X), fitted.transform(X))
+    assert again.result_.objective == fitted.result_.objective
+    assert np.array_equal(twin.fit(X).components_, fitted.components_)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_and_set_output(frame):
+    names = [f"feature {j}" for j in range(X.shape[1])]
+    table = frame(dict(zip(names, X.T)))
+    model = pw.NMF(3, random_state=0)
+    assert np.allclose(model.fit_transform(table), pw.NMF(3, random_state=0).fit_transform(X))
+    assert list(model.feature_names_in_) == names
+    assert list(model.get_feature_names_out()) == ["nmf0", "nmf1", "nmf2"]
+    library = "pandas" if frame is pd.DataFrame else "polars"
+    out = pw.NMF(3, random_state=0).set_output(transform=library).fit_transform(table)
+    assert isinstance(out, frame)
+    assert list(out.columns) == ["nmf0", "nmf1", "nmf2"]
+
+
+def test_pipeline_and_grid_search():
+    digits = load_digits().X[:300]
+    labels = np.arange(300) % 2
+    search = GridSearchCV(
+        make_pipeline(pw.NMF(random_state=0, max_iter=20), LogisticRegression()),
+        {"nmf__n_components": [3, 5], "nmf__alpha_W": [0, 0.001]},
+        cv=2,
+    ).fit(digits, labels)
+    assert search.best_params_["nmf__n_components"] in (3, 5)
+
+
+def test_float32_stays_float32():
+    model = pw.NMF(3, random_state=0)
+    assert model.fit_transform(X.astype(np.float32)).dtype == np.float32
+    assert model.components_.dtype == np.float32
+    assert model.transform(X).dtype == np.float64
+
+
+# -- transform -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("alpha_W", [0, 0.01])
+def test_rows_do_not_depend_on_their_company(store, alpha_W):
+    model = pw.NMF(3, random_state=0, alpha_W=alpha_W, l1_ratio=0.5).fit(X)
+    whole = model.transform(store(X))
+    for rows in ([4], [11, 4], range(20)):
+        part = model.transform(store(X[list(rows)]))
+        assert np.allclose(part, whole[list(rows)], rtol=1e-12, atol=1e-14)
+    mixed = np.vstack([1e8 * X[:3], X[4:5]])
+    assert np.allclose(model.transform(store(mixed))[3], whole[4], rtol=1e-9)
+
+
+def test_transform_solves_nonnegative_least_squares():
+    from scipy.optimize import nnls
+
+    model = pw.NMF(3, random_state=0, tol=1e-10, max_iter=10000).fit(X)
+    new = make_parts(10, 12, 3, random_state=9).X
+    expected = np.array([nnls(model.components_.T, row)[0] for row in new])
+    assert np.allclose(model.transform(new), expected, atol=1e-8)
+
+
+def test_transform_of_the_training_data_reproduces_W():
+    model = pw.NMF(3, random_state=0, tol=1e-9, max_iter=20000)
+    W = model.fit_transform(X)
+    assert model.result_.converged
+    assert np.allclose(model.transform(X), W, atol=1e-6)
+
+
+def test_transform_keeps_structures_that_make_sense_for_new_rows():
+    bounded = pw.NMF(3, structure_W=s.Box(0, 0.2), random_state=0, max_iter=50).fit(X)
+    assert bounded.transform(5 * X).max() <= 0.2
+    held = pw.NMF(3, structure_W=s.Fixed(PLANTED.W[:, :1]), random_state=0, max_iter=50).fit(X)
+    with pytest.warns(UserWarning, match="speaks of the training samples and has no meaning for new ones"):
+        W = held.transform(X[:5])
+    assert W.shape == (5, 3)
+
+
+# -- what is added -------------------------------------------------------------------------------------------
+
+
+def test_nonnegativity_is_always_added():
+    model = pw.NMF(3, structure_W=s.L1(0.01), structure_H=s.Free(), random_state=0, max_iter=20)
+    assert (model.fit_transform(X) >= 0).all()
+    assert (model.components_ >= 0).all()
+
+
+def test_result_holds_the_diagnostics():
+    model = pw.NMF(3, random_state=0, n_init=3, init="random").fit(X)
+    assert model.result_.n_iter == model.n_iter_
+    assert len(model.result_.objectives) == 3
+    assert model.result_.certificate.feasible
+    assert np.array_equal(model.result_.H, model.components_)
+
+
+def test_penalties_add_to_structures():
+    one = pw.NMF(
+        3, alpha_W=0.01, l1_ratio=1.0, alpha_H=0, structure_W=s.L2(0.1), random_state=0, max_iter=9, tol=0
+    )
+    two = pw.NMF(3, structure_W=s.Elastic(0.01 * 12, 0.1), random_state=0, max_iter=9, tol=0)
+    assert np.allclose(one.fit_transform(X), two.fit_transform(X))
+
+
+def test_verbose_prints_a_line_per_iteration(capsys):
+    pw.NMF(3, verbose=1, max_iter=4, tol=0).fit(X)
+    assert len(capsys.readouterr().out.splitlines()) == 5
+    pw.NMF(3, max_iter=4, tol=0).fit(X)
+    assert capsys.readouterr().out == ""
+
+
+def test_shuffle_changes_the_path_and_follows_the_seed():
+    runs = [
+        pw.NMF(3, solver="cd", shuffle=shuffle, init="nndsvda", random_state=1, max_iter=3, tol=0)
+        .fit(X)
+        .components_
+        for shuffle in (True, True, False)
+    ]
+    assert np.array_equal(runs[0], runs[1])
+    assert not np.array_equal(runs[0], runs[2])
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"loss": "frobenius", "beta_loss": 2}, "say the same thing: give only one"),
+        ({"beta_loss": 1.5}, r"beta_loss = 1\.5 is not available"),
+        ({"beta_loss": "kullback-leibler"}, "unknown loss 'kullback-leibler'"),
+        (
+            {"solver": "cd", "beta_loss": 1},
+            "Invalid beta_loss parameter: solver 'cd' does not handle beta_loss = 1",
+        ),
+        ({"solver": "ch"}, "unknown solver 'ch'"),
+        ({"init": "nndsv"}, "unknown init 'nndsv'.*Did you mean 'nndsvd'"),
+        ({"init": "custom"}, "init='custom' needs both W and H"),
+        ({"n_components": 0}, "'n_components' parameter of NMF must be"),
+        ({"structure_W": 3}, "'structure_W' parameter of NMF must be"),
+    ],
+)
+def test_bad_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        pw.NMF(**{"n_components": 3} | options).fit(X)
+
+
+def test_convergence_warning_begins_with_scikit_learns_sentence():
+    with pytest.warns(
+        ConvergenceWarning, match=r"^Maximum number of iterations 2 reached\. Increase it to improve"
+    ):
+        pw.NMF(3, max_iter=2).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pw.NMF(3, max_iter=2, tol=0).fit(X)

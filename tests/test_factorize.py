@@ -1,0 +1,348 @@
+"""The front door: what it takes, what it refuses, and that it gets things right."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+
+import partwise as pw
+from partwise import solvers
+from partwise import structures as s
+from partwise.datasets import make_parts
+from partwise.errors import IncompatibleError
+
+PLANTED = make_parts(30, 20, 3, random_state=0)
+X = PLANTED.X
+
+# a 6 x 3 matrix whose only nonnegative factorization of rank 3, up to order and scale, is the one that made it
+# (every part is pure in some sample, and every sample in some feature: Laurberg et al. 2008, "sufficiently spread")
+UNIQUE_W = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [3, 1, 0], [0, 2, 1], [1, 0, 2]], float)
+UNIQUE_H = np.array([[1, 0, 0, 2], [0, 1, 0, 1], [0, 0, 1, 3]], float)
+
+
+@pytest.mark.parametrize("solver", ["auto", "hals", "gcd"])
+@pytest.mark.parametrize("init", ["random", "spa", "nndsvda"])
+def test_a_unique_factorization_is_found(solver, init):
+    result = pw.factorize(
+        UNIQUE_W @ UNIQUE_H,
+        3,
+        solver=solver,
+        init=init,
+        random_state=0,
+        tol=1e-9,
+        max_iter=5000,
+        normalize=("H", "max"),
+    )
+    assert result.relative_error < 1e-7
+    expected = UNIQUE_H / UNIQUE_H.max(axis=1, keepdims=True)
+    order = [int(np.argmin([np.linalg.norm(part - known) for part in result.H])) for known in expected]
+    assert sorted(order) == [0, 1, 2]
+    assert np.allclose(result.H[order], expected, atol=1e-5)
+
+
+# -- bad input --------------------------------------------------------------------------------------------
+
+
+def spoiled(value):
+    bad = X.copy()
+    bad[2, 3] = value
+    return bad
+
+
+BAD = {
+    "NaN": ((spoiled(np.nan), 3), {}, "X contains 1 NaN entries"),
+    "infinity": ((spoiled(np.inf), 3), {}, "X contains 1 infinite entries"),
+    "sparse NaN": ((sparse.csr_array(spoiled(np.nan)), 3), {}, "X contains 1 NaN entries"),
+    "negative": ((spoiled(-1), 3), {}, "Negative values in data"),
+    "strings": (([["a", "b"]], 1), {}, "X must be a matrix of numbers"),
+    "empty": ((np.empty((0, 3)), 1), {}, "X must be a matrix of numbers"),
+    "one dimension": ((np.ones(3), 1), {}, "X must be a matrix of numbers"),
+    "three dimensions": ((np.ones((2, 2, 2)), 1), {}, "X must be a matrix of numbers"),
+    "rank 0": ((X, 0), {}, "the rank must be a whole number >= 1"),
+    "rank 1.5": ((X, 1.5), {}, "the rank must be a whole number >= 1"),
+    "rank True": ((X, True), {}, "the rank must be a whole number >= 1"),
+    "solver name": ((X, 3), {"solver": "hal"}, "unknown solver 'hal'.* Did you mean 'hals'?"),
+    "loss name": ((X, 3), {"loss": "frobenious"}, "unknown loss 'frobenious'.* Did you mean 'frobenius'?"),
+    "init name": ((X, 3), {"init": "nnsvd"}, "unknown init 'nnsvd'.* Did you mean 'nndsvd'"),
+    "structure name": (
+        (X, 3),
+        {"structure_H": "nonegative"},
+        "unknown structure 'nonegative'.* Did you mean",
+    ),
+    "structure text": ((X, 3), {"structure_H": "l1("}, "does not make sense"),
+    "structure arguments": ((X, 3), {"structure_H": "l1()"}, "does not make sense"),
+    "nndsvd rank": ((X, 25), {"init": "nndsvd"}, "can only be used when n_components <= min"),
+    "W shape": (
+        (X, 3),
+        {"init": (PLANTED.W.T, PLANTED.H)},
+        r"the initial W has shape \(3, 30\).*need \(30, 3\)",
+    ),
+    "H shape": (
+        (X, 3),
+        {"init": (PLANTED.W, PLANTED.H.T)},
+        r"the initial H has shape \(20, 3\).*need \(3, 20\)",
+    ),
+    "NaN start": ((X, 3), {"init": (PLANTED.W * np.nan, PLANTED.H)}, "the initial W contains NaN"),
+    "three arrays": ((X, 3), {"init": (X, X, X)}, "must be a pair"),
+    "mu and free": (
+        (X, 3),
+        {"solver": "mu", "structure_H": s.Free()},
+        "MU needs nonnegative.*These can: hals, gcd",
+    ),
+    "fixed shape": (
+        (X, 3),
+        {"structure_H": s.Fixed(PLANTED.W)},
+        "array given for H has shape 30 x 3, but H is 3 x 20",
+    ),
+    "too many fixed": ((X, 2), {"structure_H": s.Fixed(PLANTED.H)}, "array given for H has shape 3 x 20"),
+    "fixed negative": ((X, 3), {"structure_H": s.NonNegative() & s.Fixed(-PLANTED.H)}, "exclude each other"),
+    "normalize": ((X, 3), {"normalize": "Q"}, "normalize must be"),
+    "normalize penalised": ((X, 3), {"normalize": "H", "structure_W": s.L1(0.1)}, "would rescale parts"),
+}
+
+
+@pytest.mark.parametrize("args, options, message", BAD.values(), ids=BAD)
+def test_bad_input_gets_one_clear_sentence(args, options, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        pw.factorize(*args, **options)
+    assert len(str(caught.value)) < 500
+
+
+def test_incompatible_pairs_have_their_own_error():
+    with pytest.raises(IncompatibleError):
+        pw.factorize(X, 3, solver="mu", structure_W=s.Free())
+    with pytest.raises(TypeError, match="solver must be one of"):
+        pw.factorize(X, 3, solver=3)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: s.L1(-1), "l1 weight must be a finite number >= 0"),
+        (lambda: s.L2(np.inf), "l2 weight must be a finite number >= 0"),
+        (lambda: s.L1("0.1"), "l1 weight must be"),
+        (lambda: s.Box(2, 1), "lower=2 is above upper=1"),
+        (lambda: s.Box(np.ones(3)), "must be a number or a matrix"),
+        (lambda: s.Box(np.nan), "lower is NaN"),
+    ],
+)
+def test_bad_structures(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+# -- degenerate input --------------------------------------------------------------------------------------
+
+DEGENERATE = {
+    "all zero": (np.zeros((4, 3)), 0.0),
+    "constant": (np.full((5, 4), 7.0), 0.0),
+    "one row": (np.arange(1.0, 6)[None], 0.0),
+    "one column": (np.arange(1.0, 6)[:, None], 0.0),
+    "one entry": (np.array([[3.0]]), 0.0),
+    "zero rows and columns": (np.pad(PLANTED.X, ((2, 1), (1, 2))), None),
+    "zero row alone": (np.array([[0.0, 0.0], [1.0, 2.0]]), 0.0),
+}
+
+
+@pytest.mark.parametrize("solver", ["hals", "gcd", "mu"])
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("X, error", DEGENERATE.values(), ids=DEGENERATE)
+def test_degenerate_data(X, error, solver, store):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rank in (1, 2):
+            result = pw.factorize(
+                store(X), rank, solver=solver, init="random", random_state=0, tol=0, max_iter=300
+            )
+            assert np.isfinite(result.W).all()
+            assert np.isfinite(result.H).all()
+            assert result.W.shape == (X.shape[0], rank)
+            actual = np.linalg.norm(X - result.W @ result.H) / (np.linalg.norm(X) or 1)
+            assert result.relative_error == pytest.approx(actual, abs=1e-9)
+            if error is not None:
+                assert result.relative_error == pytest.approx(error, abs=1e-5)
+    for zero in np.flatnonzero(~X.any(axis=1)):
+        assert not result.W[zero].any() or not (result.W[zero] @ result.H).any()
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e150])
+@pytest.mark.parametrize("solver", ["hals", "gcd", "mu"])
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("init", ["random", "nndsvda", "spa"])
+def test_units_do_not_matter(unit, solver, store, init):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        options = {"solver": solver, "init": init, "random_state": 0, "max_iter": 50, "tol": 0}
+        plain = pw.factorize(store(X), 3, **options)
+        scaled = pw.factorize(store(unit * X), 3, **options)
+    assert scaled.relative_error == pytest.approx(plain.relative_error, rel=1e-3, abs=1e-7)
+    assert np.allclose(scaled.W @ scaled.H / unit, plain.W @ plain.H, atol=1e-4)
+    assert str(scaled.certify(store(unit * X)))
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e30])
+def test_units_do_not_matter_in_float32(unit):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        single = (unit * X).astype(np.float32)
+        result = pw.factorize(single, 3, random_state=0, max_iter=50, tol=0)
+    assert result.W.dtype == result.H.dtype == np.float32
+    assert result.relative_error < 0.05
+    assert np.allclose(result.W.astype(float) @ result.H / unit, X, atol=0.1)
+
+
+def test_power_of_four_units_give_the_same_bits():
+    plain, scaled = (pw.factorize(u * X, 3, random_state=0, max_iter=20, tol=0) for u in (1, 4))
+    assert np.array_equal(2 * plain.W, scaled.W)
+    assert np.array_equal(2 * plain.H, scaled.H)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.floats(0, 1e6, width=32)),
+    st.integers(1, 8),
+    st.sampled_from(["hals", "gcd", "mu"]),
+    st.sampled_from([np.asarray, sparse.csr_array, sparse.csc_array]),
+)
+def test_any_nonnegative_matrix_is_taken_apart(X, rank, solver, store):
+    result = pw.factorize(store(X), rank, solver=solver, init="random", random_state=0, tol=0, max_iter=15)
+    assert (result.W >= 0).all()
+    assert (result.H >= 0).all()
+    objective = np.array([record.objective for record in result.history])
+    assert (np.diff(objective) <= 1e-9 * objective[:-1] + 1e-12 * np.square(X).sum()).all()
+    assert 0 <= result.relative_error <= 1 + 1e-6
+
+
+# -- structures --------------------------------------------------------------------------------------------
+
+
+def test_none_means_nonnegative_and_free_means_signed():
+    signed = np.random.default_rng(0).normal(size=(12, 9))
+    result = pw.factorize(signed, 4, structure_H=s.Free(), random_state=0, max_iter=500)
+    assert (result.W >= 0).all()
+    assert (result.H < 0).any()
+    both = pw.factorize(
+        signed, 9, structure_W=s.Free(), structure_H=s.Free(), random_state=0, max_iter=3000, tol=1e-7
+    )
+    assert both.relative_error < 1e-3
+
+
+def test_signed_l1_is_soft_thresholding():
+    """With W the identity the answer is known: each entry of X shrunk by the weight."""
+    signed = np.random.default_rng(0).normal(size=(4, 9))
+    result = pw.factorize(
+        signed, 4, structure_W=s.Fixed(np.eye(4)), structure_H=s.L1(0.5), random_state=0, tol=1e-12
+    )
+    assert np.allclose(result.H, np.sign(signed) * np.maximum(np.abs(signed) - 0.5, 0), atol=1e-10)
+
+
+def test_given_parts_are_held_and_the_others_learnt():
+    known = PLANTED.H[:2]
+    result = pw.factorize(
+        X, 3, structure_H=s.NonNegative() & s.Fixed(known), random_state=0, tol=1e-7, max_iter=5000
+    )
+    assert np.array_equal(result.H[:2], known)
+    assert result.relative_error < 1e-4
+    assert result.certificate.feasible
+
+
+def test_single_entries_can_be_held():
+    values = np.full(PLANTED.H.shape, np.nan)
+    values[1, 4] = 0.123
+    result = pw.factorize(
+        X, 3, structure_H=s.NonNegative() & s.Fixed(values), random_state=0, max_iter=50, tol=0
+    )
+    assert result.H[1, 4] == 0.123
+
+
+def test_bounds_as_numbers_and_arrays():
+    upper = np.linspace(0.1, 0.9, 20) * np.ones((3, 1))
+    result = pw.factorize(
+        X, 3, structure_W=s.Box(0, 0.5), structure_H=s.Box(0.05, upper), random_state=0, max_iter=80, tol=0
+    )
+    assert result.W.min() >= 0
+    assert result.W.max() <= 0.5
+    assert result.H.min() >= 0.05
+    assert (upper >= result.H).all()
+
+
+def test_l1_makes_zeros():
+    plain = pw.factorize(X, 3, random_state=0)
+    sparse_ = pw.factorize(
+        X, 3, structure_W=s.NonNegative() & s.L1(0.3), structure_H=s.NonNegative() & s.L1(0.3), random_state=0
+    )
+    assert (sparse_.H == 0).mean() + (sparse_.W == 0).mean() > (plain.H == 0).mean() + (plain.W == 0).mean()
+
+
+def test_structures_by_name():
+    by_name = pw.factorize(
+        X, 3, structure_H="nonnegative & l1(0.1) & box(upper=0.7)", random_state=0, max_iter=9, tol=0
+    )
+    by_object = pw.factorize(
+        X, 3, structure_H=s.NonNegative() & s.L1(0.1) & s.Box(upper=0.7), random_state=0, max_iter=9, tol=0
+    )
+    assert np.array_equal(by_name.H, by_object.H)
+    assert repr(by_name.structures[1]) == "NonNegative() & L1(0.1) & Box(-inf, 0.7)"
+    text = pw.factorize(X, 3, solver="hals(sweeps=2)", max_iter=2, tol=0).solver
+    assert "sweeps=2" in text
+
+
+def test_solver_choice_and_reason_are_told():
+    result = pw.factorize(X, 3, max_iter=2, tol=0)
+    assert result.solver == repr(solvers.HALS())
+    assert len(result.reason) > 20
+    assert pw.factorize(X, 3, solver=solvers.GCD(eps=0.01), max_iter=2, tol=0).solver == repr(
+        solvers.GCD(eps=0.01)
+    )
+
+
+def test_dead_parts_are_reported():
+    result = pw.factorize(
+        X, 3, structure_W=s.NonNegative() & s.L1(1e6), init="random", random_state=0, max_iter=5
+    )
+    assert result.certificate.dead_parts == (0, 1, 2)
+    assert "parts that are zero: 0, 1, 2" in str(result.certificate)
+
+
+# -- conventions -------------------------------------------------------------------------------------------
+
+
+def test_parts_are_sorted_by_their_share():
+    result = pw.factorize(X, 3, random_state=0)
+    size = np.linalg.norm(result.W, axis=0) * np.linalg.norm(result.H, axis=1)
+    assert (np.diff(size) <= 0).all()
+    unsorted = pw.factorize(X, 3, random_state=0, sort=False)
+    assert {tuple(part) for part in unsorted.H} == {tuple(part) for part in result.H}
+
+
+@pytest.mark.parametrize(
+    "normalize, factor, norm",
+    [("W", "W", 2), ("H", "H", 2), (("H", "l1"), "H", 1), (("W", "max"), "W", np.inf)],
+)
+@pytest.mark.parametrize("unit", [1.0, 1e20])
+def test_normalize(normalize, factor, norm, unit):
+    plain = pw.factorize(unit * X, 3, random_state=0, normalize=None, sort=False)
+    result = pw.factorize(unit * X, 3, random_state=0, normalize=normalize, sort=False)
+    A = result.W if factor == "W" else result.H.T
+    assert np.linalg.norm(A, norm, axis=0) == pytest.approx(1)
+    assert np.allclose(result.W @ result.H / unit, plain.W @ plain.H / unit)
+
+
+def test_balanced_by_default():
+    result = pw.factorize(X, 3, random_state=0)
+    assert np.linalg.norm(result.W, axis=0) == pytest.approx(np.linalg.norm(result.H, axis=1))
+
+
+def test_sort_and_scale_leave_structures_alone():
+    given = s.NonNegative() & s.Fixed(PLANTED.H[:2])
+    result = pw.factorize(X, 3, structure_H=given, random_state=0, max_iter=20, tol=0)
+    assert np.array_equal(result.H[:2], PLANTED.H[:2])
+
+
+def test_repr_is_short():
+    assert re.match(r"<partwise result: 30 x 20 in 3 parts, relative error", repr(pw.factorize(X, 3)))

@@ -1,0 +1,75 @@
+"""Starts: feasible, of the right size, and right where a right answer is known."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from partwise import init
+from partwise import structures as s
+from partwise.data import as_data
+from partwise.datasets import make_parts
+from partwise.losses import Frobenius
+from partwise.problem import pose
+
+from .conformance.tables import INITS
+
+X = make_parts(25, 18, 4, noise=0.1, random_state=0).X
+
+
+def problem_of(X, W=s.NonNegative(), H=s.NonNegative(), rank=4):  # noqa: B008
+    return pose(as_data(X), Frobenius(), (W, H), rank).normalized()
+
+
+@pytest.mark.parametrize("start", INITS.values(), ids=INITS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_feasible_and_no_worse_than_nothing(start, dtype):
+    problem = problem_of(X.astype(dtype), s.Box(0, 0.9), s.NonNegative() & s.Fixed(X[:1]))
+    factors = start(problem, np.random.RandomState(0))
+    assert [A.shape for A in factors] == [(25, 4), (18, 4)]
+    assert all(A.dtype == dtype and A.flags.c_contiguous for A in factors)
+    assert [st.violation(A) for st, A in zip(problem.structures, factors)] == [0, 0]
+
+
+@pytest.mark.parametrize("start", INITS.values(), ids=INITS)
+def test_dense_and_sparse_start_alike(start):
+    dense, sparse_ = (start(problem_of(M), np.random.RandomState(0)) for M in (X, sparse.csr_array(X)))
+    assert all(np.allclose(A, B, atol=1e-8) for A, B in zip(dense, sparse_))
+
+
+@pytest.mark.parametrize("name", ["nndsvd", "nndsvda", "spa"])
+def test_good_starts_beat_random_ones(name):
+    problem, rng = problem_of(X), np.random.RandomState(0)
+    start = INITS[name](problem, rng)
+    assert problem.objective(start) < problem.objective(init.Random()(problem, rng))
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_spa_finds_pure_samples(store):
+    """Separable data: every part occurs alone in some sample. SPA is then exact."""
+    rng = np.random.default_rng(0)
+    H = rng.uniform(size=(4, 18))
+    W = np.vstack([rng.dirichlet(np.ones(4), size=30), np.diag([3.0, 0.5, 10.0, 1.0])])
+    problem = problem_of(store(W @ H))
+    factors = init.SPA()(problem, np.random.RandomState(0))
+    assert problem.relative_error(factors) < 1e-3
+    ratios = factors[1].T[:, None, :] / H[None]
+    assert (ratios.std(axis=2) < 1e-10 * ratios.mean(axis=2)).sum() == 4
+
+
+def test_spa_with_fewer_directions_than_parts():
+    X = np.outer(np.arange(1.0, 6), np.ones(5))
+    factors = init.SPA()(problem_of(X, rank=3), np.random.RandomState(0))
+    assert all(np.isfinite(A).all() for A in factors)
+    assert problem_of(X, rank=3).relative_error(factors) < 1e-2
+
+
+def test_signed_factors_start_signed():
+    factors = init.Random()(problem_of(X - X.mean(), H=s.Free()), np.random.RandomState(0))
+    assert (factors[0] >= 0).all()
+    assert (factors[1] < 0).any()
+
+
+@pytest.mark.parametrize("start", [init.NNDSVD(), init.SPA()])
+def test_starts_that_need_nonnegative_data_say_so(start):
+    with pytest.raises(ValueError, match="Negative values in data passed to NMF initialization"):
+        start(problem_of(X - X.mean(), H=s.Free()), np.random.RandomState(0))

@@ -1,0 +1,129 @@
+"""The loop: when a run stops and what it leaves behind."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import partwise as pw
+from partwise.datasets import make_parts
+
+X = make_parts(40, 30, 4, noise=0.1, random_state=0).X
+
+
+def quiet(*args, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return pw.factorize(*args, random_state=0, **options)
+
+
+@pytest.mark.parametrize("solver", ["hals", "gcd", "mu"])
+def test_tol_means_the_same_for_every_solver(solver):
+    result = quiet(X, 4, solver=solver, tol=1e-3, max_iter=5000)
+    assert result.converged
+    assert result.certificate.stationary
+    assert result.certificate.stationarity == result.history[-1].stationarity <= 1e-3  # recomputed, same bits
+
+
+def test_one_iteration_is_never_converged():
+    with pytest.warns(ConvergenceWarning):
+        result = pw.factorize(np.ones((4, 3)), 1, max_iter=1)
+    assert result.status == "max_iter"
+    assert result.n_iter == 1
+
+
+def test_warning_says_how_far_off_it_is_and_what_to_do():
+    sentence = (
+        r"^Maximum number of iterations 3 reached\. Increase it to improve convergence\. Stationarity is"
+    )
+    with pytest.warns(ConvergenceWarning, match=sentence) as caught:
+        result = pw.factorize(X, 4, max_iter=3, tol=1e-8, random_state=0)
+    text = str(caught[0].message)
+    assert f"{result.history[-1].stationarity:.1e}" in text
+    assert "raise max_iter, or loosen tol" in text
+    assert not result.converged
+
+
+def test_no_warning_when_nothing_was_asked_for():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pw.factorize(X, 4, max_iter=3, tol=0.0).status == "max_iter"
+
+
+def test_history_tells_time_objective_and_stationarity():
+    result = quiet(X, 4, max_iter=20, tol=0)
+    assert [record.n_iter for record in result.history] == list(range(21))
+    times = [record.time for record in result.history]
+    assert times == sorted(times)
+    assert result.objective == result.history[-1].objective
+    assert result.objective == pytest.approx(0.5 * np.square(X - result.W @ result.H).sum(), rel=1e-10)
+    assert result.fit == pytest.approx(result.objective, rel=1e-10)
+
+
+def test_target_and_time_limit():
+    full = quiet(X, 4, max_iter=100)
+    middle = full.history[5].objective
+    early = quiet(X, 4, target=middle)
+    assert early.status == "target"
+    assert early.objective <= middle
+    assert early.n_iter < full.n_iter
+    assert quiet(X, 4, time_limit=1e-9, n_init=50).status == "time_limit"
+    assert len(quiet(X, 4, time_limit=1e-9, n_init=50).objectives) == 1
+
+
+def test_callbacks_see_records_and_cannot_touch_the_run():
+    seen = []
+
+    def callback(record, factors):
+        seen.append(record)
+        with pytest.raises(ValueError, match="read-only"):
+            factors[0][:] = 0
+        assert factors[0].shape == (40, 4)
+        return record.n_iter == 3
+
+    result = quiet(X, 4, callbacks=[callback])
+    assert result.status == "callback"
+    assert result.n_iter == 3
+    assert tuple(seen) == result.history
+    plain = quiet(X, 4, max_iter=3, tol=0)
+    assert np.array_equal(plain.W, result.W)
+
+
+def test_best_start_is_kept():
+    result = quiet(X, 4, init="random", n_init=5, max_iter=5, tol=0)
+    assert len(result.objectives) == 5
+    assert result.objective == min(result.objectives)
+    assert len(set(result.objectives)) == 5
+
+
+def test_warm_start_from_a_result_or_arrays():
+    first = quiet(X, 4, tol=1e-5, max_iter=2000)
+    again = quiet(X, 4, init=first, tol=1e-5)
+    assert again.n_iter <= 10
+    assert again.objective <= first.objective * (1 + 1e-12)
+    arrays = quiet(X, 4, init=(first.W, first.H), tol=1e-5)
+    assert np.array_equal(arrays.W, again.W)
+
+
+def test_same_seed_same_bits():
+    one, two = (quiet(X, 4, init="random", max_iter=10) for _ in range(2))
+    assert np.array_equal(one.W, two.W)
+    assert np.array_equal(one.H, two.H)
+
+
+@pytest.mark.parametrize(
+    "limits, message",
+    [
+        ({"max_iter": 0}, "max_iter must be a whole number >= 1"),
+        ({"max_iter": 2.5}, "max_iter must be a whole number >= 1"),
+        ({"tol": -1}, "tol must be a number >= 0"),
+        ({"tol": float("nan")}, "tol must be a number >= 0"),
+        ({"time_limit": 0}, "time_limit must be a number of seconds > 0"),
+        ({"n_init": 0}, "n_init must be a whole number >= 1"),
+        ({"init": "nndsvda", "n_init": 2}, "gives the same start every time"),
+    ],
+)
+def test_bad_limits(limits, message):
+    with pytest.raises(ValueError, match=message):
+        pw.factorize(X, 4, **limits)
