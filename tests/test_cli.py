@@ -150,9 +150,7 @@ def test_bad_options_get_a_sentence(tmp_path, capsys):
 
 def test_unfinished_runs_warn(tmp_path, capsys):
     np.save(tmp_path / "x.npy", X)
-    assert (
-        main(["fit", str(tmp_path / "x.npy"), "--rank", "2", "--max-iter", "2", "--out", str(tmp_path)]) == 0
-    )
+    assert main(["fit", str(tmp_path / "x.npy"), "--rank", "2", "--max-iter", "2", "--out", str(tmp_path)]) == 0
     assert "partwise: warning: Maximum number of iterations 2 reached" in capsys.readouterr().err
 
 
@@ -165,7 +163,5 @@ def test_demo(tmp_path, capsys):
 
 
 def test_as_a_module():
-    run = subprocess.run(
-        [sys.executable, "-m", "partwise", "--version"], capture_output=True, text=True, check=True
-    )
+    run = subprocess.run([sys.executable, "-m", "partwise", "--version"], capture_output=True, text=True, check=True)
     assert run.stdout.startswith("partwise ")

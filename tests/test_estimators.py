@@ -42,9 +42,7 @@ def test_attributes_of_scikit_learn_are_here():
     for name in public:
         assert np.shape(getattr(ours, name)) == np.shape(getattr(theirs, name))
     assert ours.components_.flags.c_contiguous
-    assert ours.reconstruction_err_ == pytest.approx(
-        np.linalg.norm(X - ours.transform(X) @ ours.components_), rel=1e-3
-    )
+    assert ours.reconstruction_err_ == pytest.approx(np.linalg.norm(X - ours.transform(X) @ ours.components_), rel=1e-3)
 
 
 @pytest.mark.parametrize("alpha_W, alpha_H, l1_ratio", [(0, 0, 0), (0.01, "same", 0.3), (0.005, 0.003, 1.0)])
@@ -205,9 +203,7 @@ def test_result_holds_the_diagnostics():
 
 
 def test_penalties_add_to_structures():
-    one = pw.NMF(
-        3, alpha_W=0.01, l1_ratio=1.0, alpha_H=0, structure_W=s.L2(0.1), random_state=0, max_iter=9, tol=0
-    )
+    one = pw.NMF(3, alpha_W=0.01, l1_ratio=1.0, alpha_H=0, structure_W=s.L2(0.1), random_state=0, max_iter=9, tol=0)
     two = pw.NMF(3, structure_W=s.Elastic(0.01 * 12, 0.1), random_state=0, max_iter=9, tol=0)
     assert np.allclose(one.fit_transform(X), two.fit_transform(X))
 
@@ -221,9 +217,7 @@ def test_verbose_prints_a_line_per_iteration(capsys):
 
 def test_shuffle_changes_the_path_and_follows_the_seed():
     runs = [
-        pw.NMF(3, solver="cd", shuffle=shuffle, init="nndsvda", random_state=1, max_iter=3, tol=0)
-        .fit(X)
-        .components_
+        pw.NMF(3, solver="cd", shuffle=shuffle, init="nndsvda", random_state=1, max_iter=3, tol=0).fit(X).components_
         for shuffle in (True, True, False)
     ]
     assert np.array_equal(runs[0], runs[1])
@@ -253,9 +247,7 @@ def test_bad_parameters(options, message):
 
 
 def test_convergence_warning_begins_with_scikit_learns_sentence():
-    with pytest.warns(
-        ConvergenceWarning, match=r"^Maximum number of iterations 2 reached\. Increase it to improve"
-    ):
+    with pytest.warns(ConvergenceWarning, match=r"^Maximum number of iterations 2 reached\. Increase it to improve"):
         pw.NMF(3, max_iter=2).fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -156,9 +156,7 @@ def test_degenerate_data(X, error, solver, store):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for rank in (1, 2):
-            result = pw.factorize(
-                store(X), rank, solver=solver, init="random", random_state=0, tol=0, max_iter=300
-            )
+            result = pw.factorize(store(X), rank, solver=solver, init="random", random_state=0, tol=0, max_iter=300)
             assert np.isfinite(result.W).all()
             assert np.isfinite(result.H).all()
             assert result.W.shape == (X.shape[0], rank)
@@ -226,26 +224,20 @@ def test_none_means_nonnegative_and_free_means_signed():
     result = pw.factorize(signed, 4, structure_H=s.Free(), random_state=0, max_iter=500)
     assert (result.W >= 0).all()
     assert (result.H < 0).any()
-    both = pw.factorize(
-        signed, 9, structure_W=s.Free(), structure_H=s.Free(), random_state=0, max_iter=3000, tol=1e-7
-    )
+    both = pw.factorize(signed, 9, structure_W=s.Free(), structure_H=s.Free(), random_state=0, max_iter=3000, tol=1e-7)
     assert both.relative_error < 1e-3
 
 
 def test_signed_l1_is_soft_thresholding():
     """With W the identity the answer is known: each entry of X shrunk by the weight."""
     signed = np.random.default_rng(0).normal(size=(4, 9))
-    result = pw.factorize(
-        signed, 4, structure_W=s.Fixed(np.eye(4)), structure_H=s.L1(0.5), random_state=0, tol=1e-12
-    )
+    result = pw.factorize(signed, 4, structure_W=s.Fixed(np.eye(4)), structure_H=s.L1(0.5), random_state=0, tol=1e-12)
     assert np.allclose(result.H, np.sign(signed) * np.maximum(np.abs(signed) - 0.5, 0), atol=1e-10)
 
 
 def test_given_parts_are_held_and_the_others_learnt():
     known = PLANTED.H[:2]
-    result = pw.factorize(
-        X, 3, structure_H=s.NonNegative() & s.Fixed(known), random_state=0, tol=1e-7, max_iter=5000
-    )
+    result = pw.factorize(X, 3, structure_H=s.NonNegative() & s.Fixed(known), random_state=0, tol=1e-7, max_iter=5000)
     assert np.array_equal(result.H[:2], known)
     assert result.relative_error < 1e-4
     assert result.certificate.feasible
@@ -254,9 +246,7 @@ def test_given_parts_are_held_and_the_others_learnt():
 def test_single_entries_can_be_held():
     values = np.full(PLANTED.H.shape, np.nan)
     values[1, 4] = 0.123
-    result = pw.factorize(
-        X, 3, structure_H=s.NonNegative() & s.Fixed(values), random_state=0, max_iter=50, tol=0
-    )
+    result = pw.factorize(X, 3, structure_H=s.NonNegative() & s.Fixed(values), random_state=0, max_iter=50, tol=0)
     assert result.H[1, 4] == 0.123
 
 
@@ -296,17 +286,16 @@ def test_solver_choice_and_reason_are_told():
     result = pw.factorize(X, 3, max_iter=2, tol=0)
     assert result.solver == repr(solvers.HALS())
     assert len(result.reason) > 20
-    assert pw.factorize(X, 3, solver=solvers.GCD(eps=0.01), max_iter=2, tol=0).solver == repr(
-        solvers.GCD(eps=0.01)
-    )
+    assert pw.factorize(X, 3, solver=solvers.GCD(eps=0.01), max_iter=2, tol=0).solver == repr(solvers.GCD(eps=0.01))
 
 
 def test_dead_parts_are_reported():
-    result = pw.factorize(
-        X, 3, structure_W=s.NonNegative() & s.L1(1e6), init="random", random_state=0, max_iter=5
-    )
+    result = pw.factorize(X, 3, structure_W=s.NonNegative() & s.L1(1e6), init="random", random_state=0, max_iter=5)
     assert result.certificate.dead_parts == (0, 1, 2)
     assert "parts that are zero: 0, 1, 2" in str(result.certificate)
+    one = pw.factorize(X, 3, init=(PLANTED.W * [1, 0, 1], PLANTED.H * [[1], [0], [1]]), max_iter=3, tol=0)
+    assert one.certificate.dead_parts == (2,)  # the smallest, so the last
+    assert pw.factorize(X, 3, random_state=0).certificate.dead_parts == ()
 
 
 # -- conventions -------------------------------------------------------------------------------------------

@@ -21,9 +21,7 @@ def make(X=PLANTED.X, W=s.NonNegative(), H=s.NonNegative()):  # noqa: B008
 
 def test_objective_is_loss_plus_penalties():
     problem = make(W=s.L1(0.3), H=s.Elastic(0.1, 0.5))
-    expected = (
-        0.5 * np.square(PLANTED.X - W @ H.T).sum() + 0.3 * W.sum() + 0.1 * H.sum() + 0.25 * np.square(H).sum()
-    )
+    expected = 0.5 * np.square(PLANTED.X - W @ H.T).sum() + 0.3 * W.sum() + 0.1 * H.sum() + 0.25 * np.square(H).sum()
     assert problem.objective((W, H)) == pytest.approx(expected, rel=1e-12)
     assert problem.relative_error((W, H)) == pytest.approx(
         np.linalg.norm(PLANTED.X - W @ H.T) / np.linalg.norm(PLANTED.X)
@@ -56,9 +54,7 @@ def test_stationarity_does_not_see_units_or_scale():
     plain = make().stationarity((W, H))
     assert make(1000 * PLANTED.X).stationarity((10 * W, 100 * H)) == pytest.approx(plain, rel=1e-10)
     assert make().stationarity((W / 50, 50 * H)) == pytest.approx(plain, rel=1e-10)
-    assert make(PLANTED.X).normalized().stationarity(make().normalized().from_user((W, H))) == pytest.approx(
-        plain
-    )
+    assert make(PLANTED.X).normalized().stationarity(make().normalized().from_user((W, H))) == pytest.approx(plain)
 
 
 def test_stationarity_is_zero_only_where_nothing_can_be_gained():
@@ -88,9 +84,7 @@ def test_normalized_problem_is_the_same_problem(unit):
     inner = problem.from_user(factors)
     assert 0.1 < max(map(abs, problem.data.extremes)) < 10
     assert all(np.array_equal(A, B) for A, B in zip(problem.to_user(inner), factors))
-    assert problem.objective(inner) * problem.objective_unit == pytest.approx(
-        user.objective(factors), rel=1e-10
-    )
+    assert problem.objective(inner) * problem.objective_unit == pytest.approx(user.objective(factors), rel=1e-10)
 
 
 def test_a_fixed_factor_keeps_its_own_unit():

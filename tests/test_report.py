@@ -45,9 +45,7 @@ def test_pictures():
         RESULT.plot.parts(image_shape=(3, 3))
 
 
-@pytest.mark.parametrize(
-    "missing, message", [("jinja2", "report needs jinja2"), ("matplotlib", "pictures need")]
-)
+@pytest.mark.parametrize("missing, message", [("jinja2", "report needs jinja2"), ("matplotlib", "pictures need")])
 def test_missing_extras_name_the_install_line(missing, message, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(ImportError, match=message) as caught:

@@ -34,9 +34,7 @@ def test_one_iteration_is_never_converged():
 
 
 def test_warning_says_how_far_off_it_is_and_what_to_do():
-    sentence = (
-        r"^Maximum number of iterations 3 reached\. Increase it to improve convergence\. Stationarity is"
-    )
+    sentence = r"^Maximum number of iterations 3 reached\. Increase it to improve convergence\. Stationarity is"
     with pytest.warns(ConvergenceWarning, match=sentence) as caught:
         result = pw.factorize(X, 4, max_iter=3, tol=1e-8, random_state=0)
     text = str(caught[0].message)

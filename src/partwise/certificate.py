@@ -47,15 +47,14 @@ class Certificate:
 
 def certificate(problem: Problem, factors: Factors, tol: float) -> Certificate:
     violations = tuple(
-        structure.violation(A) * unit
-        for structure, A, unit in zip(problem.structures, factors, problem.units)
+        structure.violation(A) * unit for structure, A, unit in zip(problem.structures, factors, problem.units)
     )
     return Certificate(violations, problem.stationarity(factors), tol, dead_parts(factors))
 
 
 def dead_parts(factors: Factors) -> tuple[int, ...]:
     """Components that are zero in some factor, and so add nothing."""
-    alive = math.prod(A.any(axis=0) for A in factors)
+    alive = np.all([A.any(axis=0) for A in factors], axis=0)
     return tuple(np.flatnonzero(~alive).tolist())
 
 

@@ -36,9 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
-        prog="partwise", description="Take nonnegative data apart into meaningful parts."
-    )
+    top = argparse.ArgumentParser(prog="partwise", description="Take nonnegative data apart into meaningful parts.")
     top.add_argument("--version", action="version", version=f"partwise {__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
@@ -46,9 +44,7 @@ def parser() -> argparse.ArgumentParser:
     fit_.set_defaults(command=fit)
     fit_.add_argument("file", help=".npy, .npz (dense or SciPy sparse), .csv or .mtx; samples are rows")
     fit_.add_argument("--rank", type=int, required=True, help="number of parts")
-    fit_.add_argument(
-        "--out", required=True, metavar="DIR", help="folder for W.npy, H.npy, result.json, report.html"
-    )
+    fit_.add_argument("--out", required=True, metavar="DIR", help="folder for W.npy, H.npy, result.json, report.html")
     fit_.add_argument("--key", help="name of the array in an .npz with several")
     fit_.add_argument("--transpose", action="store_true", help="samples are columns")
     fit_.add_argument("--loss", default="frobenius", help=f"one of {', '.join(LOSSES)}")

@@ -1,6 +1,7 @@
 """Scale and order of parts: what the factorization leaves open, settled by convention."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ class Convention:
     """How to scale and order parts; made and checked before the run, applied after it."""
 
     problem: Problem
-    normalize: str | tuple[str, str] | None
+    normalize: Any  # as `factorize` takes it; a pair once it is checked
     sort: bool
 
     def __post_init__(self):
@@ -55,9 +56,7 @@ class Convention:
         """The parts of one factor to norm 1 in the user's units, the scale to the other factor."""
         name, norm = self.normalize
         mode = "WH".index(name)
-        length = (
-            np.linalg.norm(factors[mode].astype(np.float64), NORMS[norm], axis=0) * self.problem.units[mode]
-        )
+        length = np.linalg.norm(factors[mode].astype(np.float64), NORMS[norm], axis=0) * self.problem.units[mode]
         scales = {mode: quotient(1.0, length), 1 - mode: np.where(length > 0, length, 1.0)}
         return tuple(A * scales[m].astype(A.dtype) for m, A in enumerate(factors))
 

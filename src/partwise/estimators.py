@@ -225,26 +225,25 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
         if isinstance(spec, Real):
             if spec != 2:
-                raise ValueError(
-                    f"beta_loss = {spec!r} is not available: partwise has least squares, beta_loss = 2"
-                )
+                raise ValueError(f"beta_loss = {spec!r} is not available: partwise has least squares, beta_loss = 2")
             spec = "frobenius"
         return resolve("loss", spec)
 
     def _solver(self) -> Solver | str:
         if not isinstance(self.solver, str):
             return self.solver
-        aliases = {"cd": HALS(sweeps=1, extrapolate=False), "mu": MU(), "auto": "auto"}
-        solver = aliases.get(self.solver) or resolve("solver", self.solver)
-        if self.shuffle and (solver == "auto" or isinstance(solver, HALS)):
-            return HALS(shuffle=True) if solver == "auto" else dataclasses.replace(solver, shuffle=True)
+        if self.solver == "auto":
+            return HALS(shuffle=True) if self.shuffle else "auto"
+        solver = HALS(sweeps=1, extrapolate=False) if self.solver == "cd" else resolve("solver", self.solver)
+        if self.shuffle and isinstance(solver, HALS):
+            return dataclasses.replace(solver, shuffle=True)
         return solver
 
-    def _structures(self, X, update_H) -> tuple[Structure, Structure]:
+    def _structures(self, X, update_H) -> list[Structure]:
         """What is wanted of W and H, with scikit-learn's penalties, which follow the size of X."""
         n_samples, n_features = X.shape
         alpha_H = self.alpha_W if self.alpha_H == "same" else self.alpha_H
-        structures = []
+        structures: list[Structure] = []
         for name, given, alpha in (
             ("W", self.structure_W, n_features * self.alpha_W),
             ("H", self.structure_H, n_samples * alpha_H),
@@ -258,11 +257,11 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                     stacklevel=4,
                 )
                 stated = None
-            structure = NonNegative() if stated is None else NonNegative() & stated
+            structure: Structure = NonNegative() if stated is None else NonNegative() & stated
             if alpha:
                 structure = structure & Elastic(alpha * self.l1_ratio, alpha * (1 - self.l1_ratio))
             structures.append(structure)
-        return tuple(structures)
+        return structures
 
     def _start(self, X, W, H, update_H) -> tuple[int, object]:
         """Number of parts and `init` for `factorize`, with scikit-learn's rules for given W and H."""
@@ -270,9 +269,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return self._custom(X, W, H)
         if not update_H:
             if W is not None:
-                warnings.warn(
-                    "When update_H=False, the provided initial W is not used.", RuntimeWarning, stacklevel=4
-                )
+                warnings.warn("When update_H=False, the provided initial W is not used.", RuntimeWarning, stacklevel=4)
             rank = check_start(H, (self._wanted(None), X.shape[1]), "NMF (input H)").shape[0]
             if H.dtype != X.dtype:
                 raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")

@@ -79,16 +79,14 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     """
     data = as_data(checked_data(X))
     rank = checked_rank(rank)
-    stated = tuple(
-        NonNegative() if s is None else resolve("structure", s) for s in (structure_W, structure_H)
-    )
+    stated = tuple(NonNegative() if s is None else resolve("structure", s) for s in (structure_W, structure_H))
     problem = pose(data, resolve("loss", loss), stated, rank).normalized()
     limits = Limits(max_iter, tol, target, time_limit)
     rng = check_random_state(random_state)
     chosen, reason = choose(problem, solver)
     convention = Convention(problem, normalize, sort)
     starts = make_starts(problem, init, n_init)
-    run, objectives = solve(problem, starts, chosen, limits, rng, callbacks)
+    run, objectives = solve(problem, starts, chosen, limits, rng, callbacks=callbacks)
     warn_if_unfinished(run, limits)
     proof = certificate(problem, run.factors, tol)
     run = convention.apply(run)

@@ -24,9 +24,7 @@ def parts(result: Result, image_shape: tuple[int, int] | None = None, columns: i
     """Every part as an image of `image_shape`, or as a curve over the features. A matplotlib Figure."""
     H = result.H
     if image_shape is not None and math.prod(image_shape) != H.shape[1]:
-        raise ValueError(
-            f"image_shape {image_shape} has {math.prod(image_shape)} pixels, a part has {H.shape[1]}"
-        )
+        raise ValueError(f"image_shape {image_shape} has {math.prod(image_shape)} pixels, a part has {H.shape[1]}")
     columns = columns or (math.ceil(math.sqrt(1.6 * len(H))) if image_shape else min(3, len(H)))
     rows = math.ceil(len(H) / columns)
     size = (1.25 * columns, 1.4 * rows) if image_shape else (3.6 * columns, 1.5 * rows)

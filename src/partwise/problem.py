@@ -9,9 +9,9 @@ of X is near 1; it then knows the way back.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class Problem:
             return self.data.loss(self.loss, factors)
         mode, cross = known or (0, self.data.cross(factors, 0))
         A = factors[mode]
-        gram = math.prod(gram_of(B).astype(np.float64) for B in factors)
+        gram = hadamard(gram_of(B).astype(np.float64) for B in factors)
         inner = float(np.einsum("ik,ik->", cross, A, dtype=np.float64))
         value = 0.5 * (self.data.norm2 - 2 * inner + float(gram.sum()))
         size = math.prod(self.data.shape)
@@ -79,7 +79,7 @@ class Problem:
     def normal_equations(self, factors: Factors, mode: int) -> tuple[np.ndarray, np.ndarray]:
         """`gram` (rank, rank) and `cross` (dim, rank): the smooth part of the objective in this factor, the
         loss with the ridge of the structure, is `1/2 tr(A gram A') - tr(A' cross) + constant`."""
-        gram = math.prod(gram_of(B) for other, B in enumerate(factors) if other != mode)
+        gram = hadamard(gram_of(B) for other, B in enumerate(factors) if other != mode)
         ridge = self.structures[mode].ridge
         if ridge:
             gram = gram + gram.dtype.type(ridge) * np.eye(self.rank, dtype=gram.dtype)
@@ -101,9 +101,7 @@ class Problem:
         factor can hand to another. In a separable problem each row is measured against its own data, which
         implies the above.
         """
-        return max(
-            (self.stationarity_of(factors, self.gradient(factors, m), m) for m in self.modes), default=0.0
-        )
+        return max((self.stationarity_of(factors, self.gradient(factors, m), m) for m in self.modes), default=0.0)
 
     def stationarity_of(self, factors: Factors, G: np.ndarray, mode: int) -> float:
         """The same for one mode, from the gradient G of the smooth part."""
@@ -114,13 +112,15 @@ class Problem:
 
     def row_stationarity(self, factors: Factors, G: np.ndarray, mode: int) -> np.ndarray:
         """Stationarity of each row of the only free factor, (dim,)."""
-        gains = self.structures[mode].elementwise.row_gains(factors[mode], G, self.curvature(factors, mode))
+        structure = self.structures[mode].elementwise
+        assert structure is not None, "only elementwise structures make rows independent"
+        gains = structure.row_gains(factors[mode], G, self.curvature(factors, mode))
         return ratio(np.sqrt(2 * gains), self.data.row_norms[mode])
 
     def curvature(self, factors: Factors, mode: int) -> np.ndarray:
         """The diagonal of the gram of a mode, (rank,): second derivatives of the smooth part, entry by entry."""
         others = (np.einsum("ik,ik->k", B, B, dtype=np.float64) for m, B in enumerate(factors) if m != mode)
-        return math.prod(others) + self.structures[mode].ridge
+        return hadamard(others) + self.structures[mode].ridge
 
     # -- units -----------------------------------------------------------------------------------------
 
@@ -136,9 +136,7 @@ class Problem:
         Units are powers of two, so nothing is rounded, and the free factors share the unit of X equally.
         """
         fixed = {
-            mode: exponent_of(np.max(np.abs(structure.elementwise.lower), initial=0.0))
-            for mode, structure in enumerate(self.structures)
-            if structure.fixed
+            mode: exponent_of(structure.magnitude) for mode, structure in enumerate(self.structures) if structure.fixed
         }
         n_free = len(self.structures) - len(fixed)
         rest = exponent_of(max(map(abs, self.data.extremes))) - sum(fixed.values())
@@ -178,6 +176,11 @@ def pose(data: Data, loss: Loss, structures: Sequence[Structure], rank: int) -> 
 
 def gram_of(A: np.ndarray) -> np.ndarray:
     return A.T @ A
+
+
+def hadamard(arrays: Iterable[np.ndarray]) -> np.ndarray:
+    """The product of arrays, entry by entry."""
+    return reduce(np.multiply, arrays)
 
 
 def exponent_of(value: float) -> int:

@@ -4,6 +4,7 @@ import ast
 import difflib
 import operator
 from functools import partial, reduce
+from typing import Any
 
 from . import init, losses, solvers, structures
 from .errors import IncompatibleError, UnknownNameError
@@ -37,7 +38,7 @@ INITS = {
     "spa": init.SPA,
 }
 
-KINDS = {
+KINDS: dict[str, tuple[dict[str, Any], type]] = {
     "loss": (LOSSES, losses.Loss),
     "structure": (STRUCTURES, structures.Structure),
     "solver": (SOLVERS, solvers.Solver),
@@ -65,7 +66,7 @@ def build(kind: str, text: str):
     if name.strip().lower() not in names:
         raise UnknownNameError(unknown(kind, name.strip(), names))
     try:
-        call = ast.parse(f"f({arguments}" if bracket else "f()", mode="eval").body
+        call: Any = ast.parse(f"f({arguments}" if bracket else "f()", mode="eval").body
         values = [ast.literal_eval(value) for value in call.args]
         options = {option.arg: ast.literal_eval(option.value) for option in call.keywords}
         return names[name.strip().lower()](*values, **options)

@@ -58,9 +58,7 @@ class Result:
     def certify(self, X) -> Optimality:
         """How far the fit is from the best any factorization of this rank could reach (needs the data)."""
         if not self.loss.quadratic:
-            raise ValueError(
-                f"certify knows a bound for least squares only, this result minimised {self.loss}"
-            )
+            raise ValueError(f"certify knows a bound for least squares only, this result minimised {self.loss}")
         data = as_data(checked_data(X))
         if data.shape != tuple(A.shape[0] for A in self.factors):
             raise ValueError(

@@ -42,8 +42,7 @@ class Limits:
             "max_iter must be a whole number >= 1 or None": self.max_iter is None
             or (isinstance(self.max_iter, int | np.integer) and self.max_iter >= 1),
             "tol must be a number >= 0": 0 <= self.tol < np.inf,
-            "time_limit must be a number of seconds > 0 or None": self.time_limit is None
-            or self.time_limit > 0,
+            "time_limit must be a number of seconds > 0 or None": self.time_limit is None or self.time_limit > 0,
         }
         for sentence, holds in checks.items():
             if not holds:
@@ -65,6 +64,7 @@ def solve(
     solver: Solver,
     limits: Limits,
     rng: np.random.RandomState,
+    *,
     callbacks: Sequence[Callback] = (),
 ) -> tuple[Run, list[float]]:
     """Run every start and keep the best; also the final objectives of all. `problem` is a normalized one."""
@@ -124,9 +124,7 @@ class Watch:
             exact = self.problem.stationarity(factors)
             self.correction = max(exact / stationarity, 1.0) if stationarity > 0 else 1.0
             stationarity, converged = exact, exact <= self.limits.tol
-        record = Record(
-            n_iter, self.clock() - self.begin, objective * self.problem.objective_unit, stationarity
-        )
+        record = Record(n_iter, self.clock() - self.begin, objective * self.problem.objective_unit, stationarity)
         self.history.append(record)
         return self.verdict(record, factors, converged)
 
@@ -148,7 +146,8 @@ class Watch:
         view = self.problem.to_user(factors)  # copies: a callback cannot touch the run
         for A in view:
             A.flags.writeable = False
-        return any([callback(record, view) is True for callback in self.callbacks])
+        wishes = [callback(record, view) for callback in self.callbacks]  # every one is called
+        return any(wish is True for wish in wishes)
 
 
 def warn_if_unfinished(run: Run, limits: Limits) -> None:

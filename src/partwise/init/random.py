@@ -24,6 +24,4 @@ class Random(Init):
         # H first and lying down, as scikit-learn draws it
         H = size * rng.standard_normal((problem.rank, n)).astype(kind, copy=False)
         W = size * rng.standard_normal((m, problem.rank)).astype(kind, copy=False)
-        return tuple(
-            np.abs(A) if structure.nonnegative else A for structure, A in zip(problem.structures, (W, H.T))
-        )
+        return tuple(np.abs(A) if structure.nonnegative else A for structure, A in zip(problem.structures, (W, H.T)))

@@ -28,8 +28,7 @@ def read(path: str | Path, key: str | None = None) -> Table:
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise ValueError(
-            f"{path.name}: cannot read {path.suffix or 'a file without ending'}; "
-            f"partwise reads {', '.join(READERS)}"
+            f"{path.name}: cannot read {path.suffix or 'a file without ending'}; partwise reads {', '.join(READERS)}"
         )
     if not path.is_file():
         raise ValueError(f"{path}: no such file")

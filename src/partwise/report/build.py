@@ -27,9 +27,7 @@ ENDINGS = {
 }
 
 
-def write_report(
-    result: Result, path, *, title="Parts", image_shape=None, feature_names=None, optimality=None
-):
+def write_report(result: Result, path, *, title="Parts", image_shape=None, feature_names=None, optimality=None):
     """Write the page to `path` and return the path. It is one file and needs no network."""
     try:
         from jinja2 import Environment  # noqa: PLC0415  # optional

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -49,8 +50,8 @@ class State:
 
     points: list[np.ndarray]  # where the next update starts: the factors, extrapolated, within their bounds
     origins: list[np.ndarray]  # the last update of each factor, before extrapolation
-    equations: list[tuple[np.ndarray, np.ndarray] | None]  # gram and cross of each mode, None when stale
-    gradients: list[np.ndarray | None]  # of the loss and the smooth penalty at `points`, None when stale
+    equations: list[Any]  # pairs: gram and cross of each mode, None when stale
+    gradients: list[Any]  # arrays: of the loss and the smooth penalty at `points`, None when stale
     boxes: list[tuple]  # (l1, lower, upper) of each mode, as kernels take them
     momentum: Momentum | None  # None: no extrapolation
     rng: np.random.RandomState
@@ -170,4 +171,5 @@ def retreat(factors: Factors, state: State) -> None:
     for mode, A in enumerate(factors):
         state.points[mode][:] = state.origins[mode][:] = A
         state.equations[mode] = state.gradients[mode] = None
-    state.momentum.fail()
+    if state.momentum:
+        state.momentum.fail()

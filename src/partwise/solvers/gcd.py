@@ -25,6 +25,4 @@ class GCD(BlockDescent):
     def update(self, problem, mode, state, rows):
         A, (gram, _) = state.points[mode], state.equations[mode]
         inner = self.updates * problem.rank, self.eps
-        kernels.of(A).gcd(
-            A, state.gradients[mode], gram, state.boxes[mode], rows, inner, shared=not problem.separable
-        )
+        kernels.of(A).gcd(A, state.gradients[mode], gram, state.boxes[mode], rows, inner, shared=not problem.separable)

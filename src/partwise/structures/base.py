@@ -22,6 +22,7 @@ class Structure(ABC):
     scale_free = False  # a cone without penalty: columns may be rescaled
     ridge = 0.0  # weight of `1/2 |A|^2`, the smooth part, which the normal equations absorb
     interchangeable = True  # components are treated alike: they may be reordered
+    magnitude = 0.0  # of a fixed factor: its largest entry
     rowwise = False  # says the same of every row, so it has a meaning for new rows
 
     @property

@@ -30,9 +30,7 @@ class Elementwise(Structure):
         for name, none in (("lower", -np.inf), ("upper", np.inf)):
             object.__setattr__(self, name, checked_bound(name, getattr(self, name), none))
         if np.ndim(self.lower) == np.ndim(self.upper) == 0 and self.lower > self.upper:
-            raise ValueError(
-                f"lower={self.lower:g} is above upper={self.upper:g}: no value lies between them"
-            )
+            raise ValueError(f"lower={self.lower:g} is above upper={self.upper:g}: no value lies between them")
 
     @property
     def elementwise(self):
@@ -45,6 +43,10 @@ class Elementwise(Structure):
     @property
     def fixed(self):
         return bool(np.all(self.lower == self.upper))
+
+    @property
+    def magnitude(self):
+        return float(np.max(np.abs(self.lower), initial=0.0)) if self.fixed else 0.0
 
     @property
     def nonnegative(self):
@@ -69,9 +71,7 @@ class Elementwise(Structure):
             for bound, missing in ((self.lower, -np.inf), (self.upper, np.inf))
         )
         if np.any(lower > upper):
-            raise ValueError(
-                f"no value of {name} satisfies {self}: somewhere its lower bound is above its upper"
-            )
+            raise ValueError(f"no value of {name} satisfies {self}: somewhere its lower bound is above its upper")
         return Elementwise(lower, upper, self.l1, self.l2)
 
     def rescaled(self, unit, objective_unit):
@@ -165,9 +165,7 @@ class Fixed(Elementwise):
     first parts and leaves the others free."""
 
     def __init__(self, values):
-        super().__init__(
-            lower=np.asarray(values, dtype=np.float64), upper=np.asarray(values, dtype=np.float64)
-        )
+        super().__init__(lower=np.asarray(values, dtype=np.float64), upper=np.asarray(values, dtype=np.float64))
 
 
 def checked_weight(name, weight):
@@ -179,9 +177,7 @@ def checked_weight(name, weight):
 def checked_bound(name, bound, missing):
     bound = np.array(bound, dtype=np.float64)
     if bound.ndim not in (0, 2):
-        raise ValueError(
-            f"{name} must be a number or a matrix in the factor's shape, got {bound.ndim} dimensions"
-        )
+        raise ValueError(f"{name} must be a number or a matrix in the factor's shape, got {bound.ndim} dimensions")
     if bound.ndim == 0:
         if np.isnan(bound):
             raise ValueError(f"{name} is NaN; a number that means no bound is {missing}")

@@ -1,0 +1,44 @@
+# `make demo` and `make test` do everything on a fresh machine with Python 3.11 or later.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(BIN)/python -m
+
+.PHONY: demo test test-all bench lint docs clean
+
+demo: $(VENV)/demo
+	$(RUN) partwise demo --out demo
+	@echo "open demo/report.html"
+
+test: $(VENV)/dev
+	$(RUN) ruff check .
+	$(RUN) pytest
+
+test-all: $(VENV)/dev
+	$(RUN) ruff check .
+	$(RUN) pytest -m "slow or not slow"
+
+bench: $(VENV)/dev
+	$(RUN) benchmarks
+
+lint: $(VENV)/dev
+	$(RUN) ruff format .
+	$(RUN) ruff check --fix .
+	$(RUN) mypy
+
+# the parts of the documentation that are made from the code
+docs: $(VENV)/dev
+	$(BIN)/python docs/generate.py
+
+$(VENV)/demo: pyproject.toml
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(RUN) pip install --quiet --disable-pip-version-check --editable ".[report]"
+	@touch $@
+
+$(VENV)/dev: pyproject.toml
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(RUN) pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@ $(VENV)/demo
+
+clean:
+	rm -rf $(VENV) demo build dist
