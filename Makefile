@@ -19,7 +19,7 @@ test-all: $(VENV)/dev
 	$(RUN) pytest -m "slow or not slow"
 
 bench: $(VENV)/dev
-	$(RUN) benchmarks
+	$(RUN) benchmarks --write
 
 lint: $(VENV)/dev
 	$(RUN) ruff format .

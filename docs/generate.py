@@ -1,6 +1,6 @@
 """Make the parts of the documentation that come from the code; a test checks that they are current.
 
-    python docs/generate.py
+python docs/generate.py
 """
 
 from __future__ import annotations

@@ -1,0 +1,50 @@
+"""The data sets of the benchmarks. Those that are not generated lie in a folder named by PARTWISE_DATA."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfTransformer
+
+from partwise.datasets import make_parts
+
+FOLDER = Path(os.environ.get("PARTWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+class Absent(Exception):
+    """The data set is not on this machine."""
+
+
+def archive(name: str):
+    path = FOLDER / f"{name}.npz"
+    if not path.is_file():
+        raise Absent(f"{path.name} is not in {FOLDER.name}/ (set PARTWISE_DATA)")
+    return path
+
+
+def images(name: str, dtype=np.float64) -> np.ndarray:
+    """Pixels / 255, an image a row."""
+    with np.load(archive(name)) as file:
+        pixels = file["images" if "images" in file else "faces"]
+    return (pixels.reshape(len(pixels), -1) / 255).astype(dtype)
+
+
+def sparse_images(name: str) -> sparse.csr_array:
+    return sparse.csr_array(images(name))
+
+
+def stored(name: str) -> sparse.csr_array:
+    return sparse.csr_array(sparse.load_npz(archive(name)))
+
+
+def tf_idf(name: str) -> sparse.csr_array:
+    """Counts with scikit-learn's default tf-idf weights."""
+    counts = stored(name).astype(np.float64)
+    return sparse.csr_array(TfidfTransformer().fit_transform(sparse.csr_matrix(counts)))
+
+
+def planted(rank: int, zeros: float) -> np.ndarray:
+    return make_parts(500, 1000, rank, zeros=zeros, random_state=rank).X

@@ -1,0 +1,22 @@
+"""The lines of the table: data, rank, what is asked."""
+
+import numpy as np
+
+from . import data
+from .race import Row
+
+ROWS = [
+    Row("orl", lambda: data.images("orl"), 25, 5, "exact"),
+    Row("orl, float32", lambda: data.images("orl", np.float32), 25, 5, "exact"),
+    Row("cbcl", lambda: data.images("cbcl"), 49, 4, "exact"),
+    Row("mnist, sparse", lambda: data.sparse_images("mnist"), 10, 4, "0.1%"),
+    Row("news20, tf-idf", lambda: data.tf_idf("news20"), 20, 3, "0.1%"),
+    Row("tdt2, tf-idf", lambda: data.tf_idf("tdt2"), 20, 3, "0.1%"),
+    Row("rcv1, float32", lambda: data.stored("rcv1_subsets"), 20, 3, "0.1%"),
+    Row("k1b, tf-idf, L1", lambda: data.tf_idf("k1b"), 20, 3, "0.1%", l1=0.05),
+    Row("rcv1, float32, L1", lambda: data.stored("rcv1_subsets"), 20, 3, "0.1%", l1=0.1),
+    Row("planted, 30% zeros", lambda: data.planted(10, 0.3), 10, 4, "exact", target=1e-4),
+    Row("planted, 30% zeros", lambda: data.planted(30, 0.3), 30, 4, "exact", target=1e-4),
+    Row("planted, 80% zeros", lambda: data.planted(10, 0.8), 10, 4, "exact", target=1e-4),
+    Row("planted, 80% zeros", lambda: data.planted(30, 0.8), 30, 4, "exact", target=1e-4),
+]
