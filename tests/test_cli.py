@@ -10,7 +10,8 @@ from scipy import sparse
 from scipy.io import mmwrite
 
 from partwise.cli import main
-from partwise.datasets import make_parts
+from partwise.datasets import make_parts, make_swimmer
+from partwise.io import read
 
 X = make_parts(15, 8, 2, random_state=0).X
 
@@ -105,6 +106,8 @@ def bad_files(folder):
     (folder / "broken.npy").write_bytes(b"nonsense")
     (folder / "text.csv").write_text("1,2\n3,x\n")
     (folder / "ragged.csv").write_text("1,2\n3\n")
+    (folder / "names.csv").write_text("a,b\n")
+    (folder / "latin.csv").write_bytes("é,b\n1,2\n".encode("latin-1"))
     (folder / "empty.csv").write_text("")
     (folder / "x.parquet").write_text("")
     np.save(folder / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
@@ -112,7 +115,7 @@ def bad_files(folder):
 
 BAD = {
     "missing.npy": "no such file",
-    "x.parquet": "cannot read .parquet; partwise reads .npy, .npz, .csv, .mtx",
+    "x.parquet": "cannot read .parquet; partwise reads .npy, .npz, .csv, .tsv, .mtx",
     "two.npz": "holds several arrays: name one with --key (a, b)",
     "negative.npy": "Negative values in data",
     "broken.npz": "broken.npz is damaged",
@@ -120,6 +123,8 @@ BAD = {
     "objects.npy": "objects.npy is damaged, or does not hold a matrix of numbers",
     "broken.mtx": "broken.mtx is damaged",
     "text.csv": "text.csv, line 2: 'x' is not a number",
+    "names.csv": "names.csv has a row of names and no numbers",
+    "latin.csv": "latin.csv is damaged, or does not hold",
     "ragged.csv": "ragged.csv, line 2: 1 values where the first row has 2",
     "empty.csv": "empty.csv is empty",
 }
@@ -141,7 +146,12 @@ def test_bad_options_get_a_sentence(tmp_path, capsys):
     assert main(["fit", x, "--rank", "0", "--out", str(tmp_path)]) == 2
     assert main(["fit", x, "--rank", "2", "--solver", "hal", "--out", str(tmp_path)]) == 2
     assert "Did you mean 'hals'?" in capsys.readouterr().err
-    assert main(["fit", x, "--rank", "2", "--image", "3x3", "--out", str(tmp_path), "--max-iter", "2"]) == 2
+    out = tmp_path / "not made"
+    assert main(["fit", x, "--rank", "2", "--image", "3x3", "--out", str(out)]) == 2
+    assert not out.exists()
+    assert main(["fit", x, "--rank", "2", "--out", x]) == 2
+    assert "cannot write to" in capsys.readouterr().err
+    assert main(["fit", x, "--rank", "2", "--image", "3x3", "--out", str(out)]) == 2
     assert "image_shape (3, 3) has 9 pixels, a part has 8" in capsys.readouterr().err
     with pytest.raises(SystemExit) as stop:
         main(["fit", x, "--rank", "2", "--image", "square", "--out", str(tmp_path)])
@@ -160,8 +170,38 @@ def test_demo(tmp_path, capsys):
     assert about["shape"] == [256, 1024]
     assert about["relative_error"] < 1e-3
     assert "report.html" in capsys.readouterr().out
+    parts, swimmer = np.load(tmp_path / "demo" / "H.npy"), make_swimmer()
+    cosine = swimmer.H @ parts.T / np.outer(*(np.linalg.norm(A, axis=1) for A in (swimmer.H, parts)))
+    assert (cosine.max(axis=1) > 0.999).all()  # every part is found
 
 
 def test_as_a_module():
     run = subprocess.run([sys.executable, "-m", "partwise", "--version"], capture_output=True, text=True, check=True)
     assert run.stdout.startswith("partwise ")
+
+
+CSV = {
+    "pandas with its index": (",a,b\n0,2,3\n1,4,5\n", [[2, 3], [4, 5]], ["a", "b"]),
+    "a byte order mark": ("\ufeff1,2\n3,4\n", [[1, 2], [3, 4]], None),
+    "numbers as names": (",1990,1991\ns1,2,3\ns2,4,5\n", [[2, 3], [4, 5]], ["1990", "1991"]),
+    "an id above numbers": ("id,400,401\n1,.5,.25\n", [[1, 0.5, 0.25]], ["id", "400", "401"]),
+    "semicolons": ("a;b\n1;2\n", [[1, 2]], ["a", "b"]),
+    "tabs": ("1\t2\n3\t4\n", [[1, 2], [3, 4]], None),
+    "one column": ("1\n2\n", [[1], [2]], None),
+    "quoted names": ('"a, b",c\n1,2\n', [[1, 2]], ["a, b", "c"]),
+}
+
+
+@pytest.mark.parametrize("text, X, names", CSV.values(), ids=CSV)
+def test_csv_as_people_have_it(text, X, names, tmp_path):
+    (tmp_path / "x.csv").write_text(text, encoding="utf-8")
+    table = read(tmp_path / "x.csv")
+    assert table.X.tolist() == X
+    assert table.feature_names == names
+
+
+def test_the_bound_can_be_skipped(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", X)
+    assert main(["fit", str(tmp_path / "x.npy"), "--rank", "2", "--out", str(tmp_path), "--no-certify"]) == 0
+    assert "best possible" not in capsys.readouterr().out
+    assert "optimality" not in json.loads((tmp_path / "result.json").read_text())

@@ -127,6 +127,12 @@ def test_frames_and_set_output(frame):
     assert list(out.columns) == ["nmf0", "nmf1", "nmf2"]
 
 
+def test_frames_in_factorize():
+    table = pd.DataFrame(X, columns=list("abcdefghijkl"))
+    assert np.allclose(pw.factorize(table, 3, random_state=0).H, pw.factorize(X, 3, random_state=0).H)
+    assert np.allclose(pw.factorize(pl.DataFrame(X), 3, random_state=0).H, pw.factorize(X, 3, random_state=0).H)
+
+
 def test_pipeline_and_grid_search():
     digits = load_digits().X[:300]
     labels = np.arange(300) % 2
@@ -160,6 +166,19 @@ def test_rows_do_not_depend_on_their_company(store, alpha_W):
     assert np.allclose(model.transform(store(mixed))[3], whole[4], rtol=1e-9)
 
 
+def test_zero_rows_and_tiny_rows_finish():
+    model = pw.NMF(3, random_state=0).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows = np.vstack([np.zeros(12), X[:2]]).astype(np.float32)
+        assert not model.transform(rows)[0].any()
+        tiny = np.vstack([X[0], 1e-24 * X[1]]).astype(np.float32)
+        alone = model.transform(tiny[1:])
+    assert np.allclose(model.transform(tiny)[1] / 1e-24, alone[0] / 1e-24, rtol=1e-3, atol=1e-3)
+    signed = pw.factorize(rows, 3, structure_W=s.Free(), structure_H=s.Fixed(model.components_), random_state=0)
+    assert signed.converged
+
+
 def test_transform_solves_nonnegative_least_squares():
     from scipy.optimize import nnls
 
@@ -186,6 +205,24 @@ def test_transform_keeps_structures_that_make_sense_for_new_rows():
 
 
 # -- what is added -------------------------------------------------------------------------------------------
+
+
+def test_starts_as_objects_tell_the_number_of_parts():
+    result = pw.factorize(X, 3, random_state=0)
+    assert pw.NMF(init=result, max_iter=5).fit(X).n_components_ == 3
+    assert pw.NMF(init=(result.W, result.H), max_iter=5).fit(X).n_components_ == 3
+    lists = pw.non_negative_factorization(X, result.W.tolist(), result.H.tolist(), init="custom", max_iter=2)
+    assert lists[0].shape == (40, 3)
+    assert pw.NMF(3, solver="cd", loss=pw.losses.Frobenius(), max_iter=2).fit(X).n_iter_ == 2
+
+
+def test_multiplicative_updates_leave_a_tiny_start():
+    rng = np.random.RandomState(0)
+    W, H = 1e-9 * rng.uniform(size=(40, 3)), 1e-9 * rng.uniform(size=(3, 12))
+    options = {"init": "custom", "solver": "mu", "max_iter": 300, "tol": 0}
+    theirs = sklearn.decomposition.non_negative_factorization(X, W.copy(), H.copy(), 3, **options)
+    ours = pw.non_negative_factorization(X, W, H, 3, **options)
+    assert np.allclose(ours[0] @ ours[1], theirs[0] @ theirs[1], atol=1e-6)
 
 
 def test_nonnegativity_is_always_added():

@@ -15,6 +15,7 @@ from partwise import solvers
 from partwise import structures as s
 from partwise.datasets import make_parts
 from partwise.errors import IncompatibleError
+from partwise.registry import resolve
 
 PLANTED = make_parts(30, 20, 3, random_state=0)
 X = PLANTED.X
@@ -92,7 +93,7 @@ BAD = {
     "mu and free": (
         (X, 3),
         {"solver": "mu", "structure_H": s.Free()},
-        "MU needs nonnegative.*These can: hals, gcd",
+        "MU needs nonnegative.*These can: hals, cd, gcd",
     ),
     "fixed shape": (
         (X, 3),
@@ -101,6 +102,15 @@ BAD = {
     ),
     "too many fixed": ((X, 2), {"structure_H": s.Fixed(PLANTED.H)}, "array given for H has shape 3 x 20"),
     "fixed negative": ((X, 3), {"structure_H": s.NonNegative() & s.Fixed(-PLANTED.H)}, "exclude each other"),
+    "masked": ((np.ma.masked_greater(X, X.mean()), 3), {}, "X has masked entries"),
+    "dates": ((np.zeros((3, 3), "M8[D]"), 1), {}, "X must be a matrix of numbers"),
+    "digits as text": (([["1", "2"], ["3", "4"]], 1), {}, "X must be a matrix of numbers"),
+    "complex": ((X + 1j, 3), {}, "X must be a matrix of numbers, dense or sparse: Complex data not supported$"),
+    "negative start": ((X, 3), {"init": (-PLANTED.W, PLANTED.H)}, "the initial W has negative entries"),
+    "missing start": ((X, 3), {"init": (None, PLANTED.H)}, "the initial W is missing"),
+    "not an argument": ((X, 3), {"structure_H": "l1(a)"}, "does not make sense: a is not a number"),
+    "or": ((X, 3), {"structure_H": "l1(1) | l2(1)"}, "does not make sense: write name"),
+    "two calls": ((X, 3), {"structure_H": "l1(0.1)(2)"}, "does not make sense: write name"),
     "normalize": ((X, 3), {"normalize": "Q"}, "normalize must be"),
     "normalize penalised": ((X, 3), {"normalize": "H", "structure_W": s.L1(0.1)}, "would rescale parts"),
 }
@@ -118,6 +128,10 @@ def test_incompatible_pairs_have_their_own_error():
         pw.factorize(X, 3, solver="mu", structure_W=s.Free())
     with pytest.raises(TypeError, match="solver must be one of"):
         pw.factorize(X, 3, solver=3)
+    with pytest.raises(TypeError, match="callbacks must be functions"):
+        pw.factorize(X, 3, callbacks=[5])
+    with pytest.raises(TypeError, match="unsupported operand"):
+        s.NonNegative() & "l1(1)"
 
 
 @pytest.mark.parametrize(
@@ -127,8 +141,13 @@ def test_incompatible_pairs_have_their_own_error():
         (lambda: s.L2(np.inf), "l2 weight must be a finite number >= 0"),
         (lambda: s.L1("0.1"), "l1 weight must be"),
         (lambda: s.Box(2, 1), "lower=2 is above upper=1"),
-        (lambda: s.Box(np.ones(3)), "must be a number or a matrix"),
+        (lambda: s.Box(np.ones((2, 2, 2))), "must be a number or a matrix"),
         (lambda: s.Box(np.nan), "lower is NaN"),
+        (lambda: s.Fixed(np.ones(3)), "Fixed takes a matrix of finite numbers"),
+        (lambda: s.Fixed([[np.inf]]), "Fixed takes a matrix of finite numbers"),
+        (lambda: solvers.HALS(sweeps=-1), "HALS cannot have sweeps=-1"),
+        (lambda: solvers.HALS(sweeps=2.5), "HALS cannot have sweeps=2.5"),
+        (lambda: solvers.GCD(eps=2), "GCD cannot have eps=2"),
     ],
 )
 def test_bad_structures(make, message):
@@ -178,9 +197,49 @@ def test_units_do_not_matter(unit, solver, store, init):
         options = {"solver": solver, "init": init, "random_state": 0, "max_iter": 50, "tol": 0}
         plain = pw.factorize(store(X), 3, **options)
         scaled = pw.factorize(store(unit * X), 3, **options)
-    assert scaled.relative_error == pytest.approx(plain.relative_error, rel=1e-3, abs=1e-7)
-    assert np.allclose(scaled.W @ scaled.H / unit, plain.W @ plain.H, atol=1e-4)
-    assert str(scaled.certify(store(unit * X)))
+    assert scaled.relative_error == pytest.approx(plain.relative_error, rel=1e-6, abs=1e-12)
+    assert np.allclose(scaled.W @ scaled.H / unit, plain.W @ plain.H, atol=1e-9)
+    assert scaled.certify(store(unit * X)).bound == pytest.approx(plain.certify(store(X)).bound)
+
+
+@pytest.mark.parametrize("power", [-520, -498, 498, 520])
+@pytest.mark.parametrize("solver", ["hals", "gcd", "mu"])
+def test_powers_of_two_change_no_bit(power, solver):
+    """Penalties follow: |X|^2 grows by 4**power, so the weight of |W| grows by 2**(1.5 power)."""
+    unit = 2.0**power
+    Y = 255 * X
+
+    def run(X, weight):
+        penalised = s.NonNegative() & s.L1(weight)
+        options = {"structure_W": penalised, "structure_H": penalised, "solver": solver, "init": "random"}
+        return pw.factorize(X, 3, **options, random_state=0, max_iter=20, tol=0)
+
+    plain, scaled = run(Y, 2.0), run(unit * Y, 2.0 * 2.0 ** (1.5 * power))
+    assert np.array_equal(np.ldexp(plain.W, power // 2), scaled.W)
+    assert scaled.relative_error == plain.relative_error
+    assert scaled.data_norm == unit * plain.data_norm
+    assert scaled.objective in (plain.objective * unit * unit, np.inf)
+
+
+@pytest.mark.parametrize("unit", [1e-310, 1e-300, 1e300])
+def test_no_unit_is_too_extreme(unit):
+    planted = make_parts(30, 20, 3, noise=0.1, random_state=0).X
+    model = pw.NMF(3, random_state=0).fit(unit * planted)
+    error = np.linalg.norm(planted - (model.transform(unit * planted) / unit) @ model.components_)
+    assert model.reconstruction_err_ / unit == pytest.approx(error, rel=1e-2)
+
+
+def test_bounds_set_the_unit_of_their_factor():
+    """float32 has no room for a product of two square roots of 1e30 and a known part of size 1."""
+    for unit in (1e-30, 1e30):
+        for structure in (s.NonNegative() & s.Fixed(PLANTED.H[:2]), s.Box(0, 1)):
+            result = pw.factorize((unit * X).astype(np.float32), 3, structure_H=structure, random_state=0, max_iter=500)
+            assert result.relative_error < 0.02
+
+
+def test_numbers_out_of_reach_are_an_error():
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="not a finite number"):
+        pw.factorize(X.astype(np.float32), 3, init=(1e30 * PLANTED.W, 1e-30 * PLANTED.H), max_iter=5)
 
 
 @pytest.mark.parametrize("unit", [1e-30, 1e30])
@@ -252,6 +311,9 @@ def test_single_entries_can_be_held():
 
 def test_bounds_as_numbers_and_arrays():
     upper = np.linspace(0.1, 0.9, 20) * np.ones((3, 1))
+    by_feature = pw.factorize(X, 3, structure_H=s.Box(None, upper[0]), random_state=0, max_iter=20, tol=0)
+    assert (upper >= by_feature.H).all()
+    assert repr(resolve("structure", "box(-inf, 2)")) == "Box(-inf, 2)"
     result = pw.factorize(
         X, 3, structure_W=s.Box(0, 0.5), structure_H=s.Box(0.05, upper), random_state=0, max_iter=80, tol=0
     )

@@ -83,9 +83,28 @@ def test_callbacks_see_records_and_cannot_touch_the_run():
     result = quiet(X, 4, callbacks=[callback])
     assert result.status == "callback"
     assert result.n_iter == 3
-    assert tuple(seen) == result.history
+    assert tuple(seen)[:-1] == result.history[:-1]  # the last line is renewed at the end
+    assert [record.n_iter for record in seen] == [0, 1, 2, 3]
+    for truth in (np.bool_(True), 1):
+        assert quiet(X, 4, callbacks=lambda record, factors, truth=truth: truth).status == "callback"
+    assert len(quiet(X, 4, init="random", n_init=5, callbacks=lambda *_: True).objectives) == 1
     plain = quiet(X, 4, max_iter=3, tol=0)
     assert np.array_equal(plain.W, result.W)
+
+
+def test_the_last_word_is_recomputed():
+    """Cut off at any moment, status, history and certificate agree."""
+    for max_iter in range(2, 30):
+        result = quiet(X, 4, init="random", max_iter=max_iter, tol=1e-3)
+        assert result.certificate.stationarity == result.history[-1].stationarity
+        assert result.converged == result.certificate.stationary
+
+
+def test_generators_are_seeds_too():
+    one, two = (
+        pw.factorize(X, 4, init="random", max_iter=2, tol=0, random_state=np.random.default_rng(3)).W for _ in "ab"
+    )
+    assert np.array_equal(one, two)
 
 
 def test_best_start_is_kept():
@@ -116,6 +135,8 @@ def test_same_seed_same_bits():
         ({"max_iter": 0}, "max_iter must be a whole number >= 1"),
         ({"max_iter": 2.5}, "max_iter must be a whole number >= 1"),
         ({"tol": -1}, "tol must be a number >= 0"),
+        ({"tol": "a"}, "tol must be a number >= 0"),
+        ({"target": "a"}, "target must be a number"),
         ({"tol": float("nan")}, "tol must be a number >= 0"),
         ({"time_limit": 0}, "time_limit must be a number of seconds > 0"),
         ({"n_init": 0}, "n_init must be a whole number >= 1"),

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigvalsh
-from sklearn.utils.extmath import randomized_svd
 
 from .data import Data
 from .problem import Factors, Problem
+from .units import exponent_of, times_power
 
 FULL_SIDE = 5000  # largest smaller side whose eigenvalues are all computed
 TAIL = 1e-12  # share of |X|^2 below which what a rank leaves out is rounding
@@ -47,7 +47,7 @@ class Certificate:
 
 def certificate(problem: Problem, factors: Factors, tol: float) -> Certificate:
     violations = tuple(
-        structure.violation(A) * unit for structure, A, unit in zip(problem.structures, factors, problem.units)
+        times_power(s.violation(A), e) for s, A, e in zip(problem.structures, factors, problem.exponents)
     )
     return Certificate(violations, problem.stationarity(factors), tol, dead_parts(factors))
 
@@ -97,28 +97,28 @@ class Optimality:
 
 def optimality(data: Data, relative_error: float, rank: int) -> Optimality:
     """The Eckart-Young statement. X is not densified: at most a square of its smaller side is."""
-    data = data.scaled(max(map(abs, data.extremes)) or 1.0)
-    rigorous = min(data.shape) <= FULL_SIDE
-    share = (full_tail if rigorous else partial_tail)(data, rank)
+    data = data.scaled(2.0 ** exponent_of(max(map(abs, data.extremes))))
+    if data.norm2 == 0 or rank >= min(data.shape):
+        rigorous, share = True, 0.0  # every X can be met
+    else:
+        rigorous = min(data.shape) <= FULL_SIDE
+        share = (full_tail if rigorous else partial_tail)(data, rank)
     bound = math.sqrt(share) if share > TAIL else 0.0
     return Optimality(relative_error, min(bound, relative_error), rigorous, rank)
 
 
 def full_tail(data: Data, rank: int) -> float:
     """The share of |X|^2 beyond the leading `rank` singular values, less a margin for rounding."""
-    if data.norm2 == 0 or rank >= min(data.shape):
-        return 0.0
     eigenvalues = eigvalsh(data.gram(int(data.shape[1] < data.shape[0])))
-    # eigenvalues of the Gram are off by at most its own error in norm: long sums, then a backward stable method
+    # The computed eigenvalues are those of the Gram plus some E. By Ky Fan the sum of the leading ones is off by at
+    # most sqrt(rank) |E|_F; E is the rounding of the sums in the Gram (at most max(shape) eps |X|^2), and of the
+    # eigenvalues (backward stable; min(shape) eps |X|^2 is taken for its constant).
     margin = np.finfo(np.float64).eps * (max(data.shape) + min(data.shape)) * math.sqrt(rank)
-    tail = float(np.maximum(eigenvalues[:-rank], 0).sum()) / data.norm2
-    return max(0.0, tail - margin)
+    return max(0.0, 1 - float(eigenvalues[-rank:].sum()) / data.norm2 - margin)
 
 
 def partial_tail(data: Data, rank: int) -> float:
     """The same from the leading singular values alone, which a randomized method may put a little too low."""
-    if data.norm2 == 0 or rank >= min(data.shape):
-        return 0.0
-    _, s, _ = randomized_svd(data.matrix, rank, n_iter=10, n_oversamples=20, random_state=0)
-    leading = np.square(s.astype(np.float64) / data.scale).sum()
+    _, s, _ = data.svd(rank, 0, n_iter=10, n_oversamples=20)
+    leading = np.square(s.astype(np.float64)).sum()
     return max(0.0, 1 - float(leading) / data.norm2)

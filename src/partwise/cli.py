@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -10,11 +11,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from . import __version__
+from .certificate import Optimality
 from .datasets import make_swimmer
 from .factorize import factorize
 from .io import read, write_result
+from .plots import check_image_shape
 from .registry import INITS, LOSSES, SOLVERS
 from .result import Result
+from .structures import Fixed, NonNegative
 
 REPORT_NEEDS = ("matplotlib", "jinja2")
 
@@ -42,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
 
     fit_ = commands.add_parser("fit", help="factorize a matrix in a file", formatter_class=HelpFormatter)
     fit_.set_defaults(command=fit)
-    fit_.add_argument("file", help=".npy, .npz (dense or SciPy sparse), .csv or .mtx; samples are rows")
+    fit_.add_argument("file", help=".npy, .npz (dense or SciPy sparse), .csv, .tsv or .mtx; samples are rows")
     fit_.add_argument("--rank", type=int, required=True, help="number of parts")
     fit_.add_argument("--out", required=True, metavar="DIR", help="folder for W.npy, H.npy, result.json, report.html")
     fit_.add_argument("--key", help="name of the array in an .npz with several")
@@ -56,6 +60,12 @@ def parser() -> argparse.ArgumentParser:
     fit_.add_argument("--max-iter", type=int, help="iterations allowed")
     fit_.add_argument("--tol", type=float, default=1e-4, help="stationarity to reach")
     fit_.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop after this time")
+    fit_.add_argument("--target", type=float, metavar="F", help="stop at this objective")
+    fit_.add_argument(
+        "--normalize", default="balanced", choices=["balanced", "W", "H", "none"], help="where scale goes"
+    )
+    fit_.add_argument("--no-sort", action="store_true", help="leave parts in the order they were found in")
+    fit_.add_argument("--no-certify", action="store_true", help="skip the bound, which can take longer than the fit")
     fit_.add_argument("--seed", type=int, default=0, help="seed of random starts")
     fit_.add_argument("--image", type=image_shape, metavar="HxW", help="show parts as images of this size")
     fit_.add_argument("--title", help="title of the report")
@@ -84,6 +94,10 @@ def image_shape(text: str) -> tuple[int, int]:
 def fit(options) -> None:
     table = read(options.file, options.key)
     X, names = (table.X.T, None) if options.transpose else (table.X, table.feature_names)
+    if X.ndim == 2:
+        print(f"read {X.shape[0]} samples x {X.shape[1]} features" + (", named" if names else ""))
+        check_image_shape(options.image, X.shape[1])
+    check_folder(Path(options.out))
     result = factorize(
         X,
         options.rank,
@@ -95,29 +109,45 @@ def fit(options) -> None:
         n_init=options.n_init,
         max_iter=options.max_iter,
         tol=options.tol,
+        target=options.target,
         time_limit=options.time_limit,
+        normalize=None if options.normalize == "none" else options.normalize,
+        sort=not options.no_sort,
         random_state=options.seed,
     )
     title = options.title or f"The parts of {Path(options.file).name}"
-    hand_over(result, X, options.out, title=title, image_shape=options.image, feature_names=names)
+    optimality = None if options.no_certify else result.certify(X)
+    hand_over(result, optimality, options.out, title=title, image_shape=options.image, feature_names=names)
+
+
+def check_folder(folder: Path) -> None:
+    """Whether results can be written there: now rather than after the work."""
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise ValueError(f"cannot write to {folder}: {nearest} is not a folder, or not one to write in")
 
 
 def demo(options) -> None:
+    """The torso of the Swimmer is given, since it is in every image and could as well be part of any limb; the limbs
+    are learnt."""
     swimmer = make_swimmer()
-    result = factorize(swimmer.X, 17, init="random", n_init=8, random_state=0, max_iter=500)
-    hand_over(result, swimmer.X, options.out, title="Swimmer in 17 parts", image_shape=swimmer.image_shape)
+    torso = swimmer.H[-1:]
+    parts = NonNegative() & Fixed(torso)
+    result = factorize(swimmer.X, 17, structure_H=parts, init="random", n_init=8, random_state=0)
+    report = {"title": "Swimmer: a torso given, 16 limbs learnt", "image_shape": swimmer.image_shape}
+    hand_over(result, result.certify(swimmer.X), options.out, **report)
 
 
-def hand_over(result: Result, X, folder, **report) -> None:
+def hand_over(result: Result, optimality: Optimality | None, folder, **report) -> None:
     """Write everything about a result and say what was written."""
-    optimality = result.certify(X)
-    written = write_result(result, folder, optimality)
+    written = write_result(result, folder, optimality, report.get("feature_names"))
     missing = [name for name in REPORT_NEEDS if find_spec(name) is None]
     if not missing:
         written.append(result.report(Path(folder) / "report.html", optimality=optimality, **report))
     print(result)
     print(result.certificate)
-    print(optimality)
+    if optimality is not None:
+        print(optimality)
     print("wrote " + ", ".join(map(str, written)))
     if missing:
         print(f"no report: it needs {' and '.join(missing)} (pip install 'partwise[report]')")

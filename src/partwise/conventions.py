@@ -56,13 +56,14 @@ class Convention:
         """The parts of one factor to norm 1 in the user's units, the scale to the other factor."""
         name, norm = self.normalize
         mode = "WH".index(name)
-        length = np.linalg.norm(factors[mode].astype(np.float64), NORMS[norm], axis=0) * self.problem.units[mode]
+        length = np.linalg.norm(factors[mode].astype(np.float64), NORMS[norm], axis=0)
+        length = np.ldexp(length, self.problem.exponents[mode])
         scales = {mode: quotient(1.0, length), 1 - mode: np.where(length > 0, length, 1.0)}
         return tuple(A * scales[m].astype(A.dtype) for m, A in enumerate(factors))
 
 
 def balanced(factors: Factors) -> Factors:
-    """The two factors of each part to the same norm."""
+    """The two factors of each part to the same norm; both to 0 where one is."""
     norms = [np.linalg.norm(A, axis=0) for A in factors]
     common = np.sqrt(norms[0] * norms[1])
     return tuple(A * quotient(common, norm).astype(A.dtype) for A, norm in zip(factors, norms))
@@ -74,5 +75,5 @@ def share_of_fit(factors: Factors) -> np.ndarray:
 
 
 def quotient(a, b: np.ndarray) -> np.ndarray:
-    """`a / b`, and 1 where b is 0: a dead part stays as it is."""
+    """`a / b`, and 1 where b is 0."""
     return np.divide(a, b, out=np.ones_like(b), where=b > 0)

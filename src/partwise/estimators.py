@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import warnings
 from numbers import Integral, Real
 
@@ -63,7 +62,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_init : int
         Number of starts; the best is kept.
     callbacks : sequence of callables
-        Called as ``callback(record, factors)`` after every iteration; returning True ends the run.
+        Called as ``callback(record, factors)`` after every iteration; a true answer ends the run.
 
     Attributes
     ----------
@@ -164,7 +163,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.components_ = np.ascontiguousarray(self.result_.H)
         self.n_components_ = self.result_.rank
         self.n_iter_ = self.result_.n_iter
-        self.reconstruction_err_ = math.sqrt(2 * self.result_.fit)
+        self.reconstruction_err_ = self.result_.relative_error * self.result_.data_norm
         return self.result_.W
 
     def transform(self, X):
@@ -193,11 +192,13 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _factorize(self, X, W, H, update_H) -> Result:
         loss = self._loss()
-        self._n_components, start = self._start(X, W, H, update_H)
+        rank, start = self._start(X, W, H, update_H)
+        if update_H:
+            self._n_components = rank  # scikit-learn's name
         structure_W, structure_H = self._structures(X, update_H)
         return factorize(
             X,
-            self._n_components,
+            rank,
             loss=loss,
             structure_W=structure_W,
             structure_H=structure_H if update_H else Fixed(H),
@@ -219,7 +220,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f"loss={self.loss!r} and beta_loss={self.beta_loss!r} say the same thing: give only one of them"
             )
         spec = self.beta_loss if self.loss is None else self.loss
-        if self.solver == "cd" and spec not in (2, "frobenius"):
+        if self.solver == "cd" and not isinstance(spec, Loss) and spec not in (2, "frobenius"):
             raise ValueError(
                 f"Invalid beta_loss parameter: solver {self.solver!r} does not handle beta_loss = {spec!r}"
             )
@@ -234,7 +235,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return self.solver
         if self.solver == "auto":
             return HALS(shuffle=True) if self.shuffle else "auto"
-        solver = HALS(sweeps=1, extrapolate=False) if self.solver == "cd" else resolve("solver", self.solver)
+        solver = resolve("solver", self.solver)
         if self.shuffle and isinstance(solver, HALS):
             return dataclasses.replace(solver, shuffle=True)
         return solver
@@ -270,7 +271,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if not update_H:
             if W is not None:
                 warnings.warn("When update_H=False, the provided initial W is not used.", RuntimeWarning, stacklevel=4)
-            rank = check_start(H, (self._wanted(None), X.shape[1]), "NMF (input H)").shape[0]
+            H = check_start(H, (self._wanted(None), X.shape[1]), "NMF (input H)")
+            rank = H.shape[0]
             if H.dtype != X.dtype:
                 raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")
             return rank, (np.zeros((X.shape[0], rank), dtype=X.dtype), H)
@@ -288,18 +290,25 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=4,
             )
-        return self._wanted(X.shape[1]), self.init
+        return self._wanted(self._given_rank() or X.shape[1]), self.init
 
     def _custom(self, X, W, H):
         if W is None or H is None:
             raise ValueError("init='custom' needs both W and H: pass them to fit or fit_transform")
-        rank = check_start(H, (self._wanted(None), X.shape[1]), "NMF (input H)").shape[0]
-        check_start(W, (X.shape[0], rank), "NMF (input W)")
+        H = check_start(H, (self._wanted(None), X.shape[1]), "NMF (input H)")
+        rank = H.shape[0]
+        W = check_start(W, (X.shape[0], rank), "NMF (input W)")
         if H.dtype != X.dtype or W.dtype != X.dtype:
             raise TypeError(
                 f"H and W should have the same dtype as X. Got H.dtype = {H.dtype} and W.dtype = {W.dtype}."
             )
         return rank, (W, H)
+
+    def _given_rank(self) -> int | None:
+        """The number of parts of a start given as a Result or as arrays."""
+        if isinstance(self.init, Result):
+            return self.init.rank
+        return np.shape(self.init[0])[1] if isinstance(self.init, tuple | list) and np.ndim(self.init[0]) == 2 else None
 
     def _wanted(self, automatic):
         """The number of parts asked for; `automatic` where the user leaves it open."""

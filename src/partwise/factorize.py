@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from .certificate import Certificate, certificate, dead_parts
 from .conventions import Convention
@@ -17,7 +16,8 @@ from .registry import choose, resolve
 from .result import Result
 from .solve import Callback, Limits, Run, solve, warn_if_unfinished
 from .structures import NonNegative, Structure
-from .validation import checked_data, checked_rank
+from .units import times_power
+from .validation import checked_callbacks, checked_data, checked_random_state, checked_rank
 
 
 def factorize(  # noqa: PLR0913  # the one place where everything can be said
@@ -56,21 +56,21 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     solver : str or Solver
         A name, a configured solver such as ``solvers.HALS(sweeps=5)``, or "auto" for the best that applies.
     init : str, Init, (W, H) or Result, optional
-        Where to start. None: "nndsvda" if the rank is at most min(X.shape) and X and the factors are
-        nonnegative, else "random".
+        Where to start. None: "nndsvda" if the rank is at most min(X.shape), X and the factors are nonnegative
+        and no parts are given, else "random".
     n_init : int
         Number of starts; the best is kept. From the second on, init=None means random.
     max_iter, tol, target, time_limit
         Stop after this many iterations, at this stationarity, at this objective or after these seconds,
         whichever comes first. See "When a run stops" in the documentation.
     callbacks : sequence of callables
-        Called as ``callback(record, factors)`` after every iteration; returning True ends the run.
+        Called as ``callback(record, factors)`` after every iteration; a true answer ends the run.
     normalize : "balanced", "W", "H", ("W" or "H", "l1" or "l2" or "max"), or None
         Where the scale of a part goes: evenly to both factors, or all to one so that the parts of the factor
         named have norm 1. "balanced" applies where both structures allow any scale, and leaves others alone.
     sort : bool
         Order parts by their share of the fit, `|W[:, k]| |H[k, :]|`, where the structures treat parts alike.
-    random_state : int, RandomState or None
+    random_state : int, RandomState, Generator or None
         The seed. Same seed and settings, same bits.
 
     Returns
@@ -82,7 +82,8 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     stated = tuple(NonNegative() if s is None else resolve("structure", s) for s in (structure_W, structure_H))
     problem = pose(data, resolve("loss", loss), stated, rank).normalized()
     limits = Limits(max_iter, tol, target, time_limit)
-    rng = check_random_state(random_state)
+    rng = checked_random_state(random_state)
+    callbacks = checked_callbacks(callbacks)
     chosen, reason = choose(problem, solver)
     convention = Convention(problem, normalize, sort)
     starts = make_starts(problem, init, n_init)
@@ -98,8 +99,9 @@ def make_result(problem: Problem, run: Run, proof: Certificate, stated: tuple, a
     return Result(
         factors=problem.to_user(run.factors),
         objective=run.history[-1].objective,
-        fit=problem.fit(run.factors) * problem.objective_unit,
+        fit=problem.user_objective(problem.precise_fit(run.factors)),
         relative_error=problem.relative_error(run.factors),
+        data_norm=times_power(problem.data.norm, sum(problem.exponents)),
         status=run.status,
         history=run.history,
         certificate=replace(proof, dead_parts=dead_parts(run.factors)),  # in their final order
@@ -125,9 +127,13 @@ def make_starts(problem: Problem, spec, n_init: int) -> list[Init]:
 
 
 def default_init(problem: Problem) -> Init:
-    nonnegative = problem.data.extremes[0] >= 0 and all(s.nonnegative for s in problem.structures)
-    small = problem.rank <= min(problem.data.shape)
-    return resolve("init", "nndsvda" if nonnegative and small else "random")
+    """Singular vectors where they apply; they know nothing of parts that are given."""
+    applies = (
+        problem.data.extremes[0] >= 0
+        and problem.rank <= min(problem.data.shape)
+        and all(s.nonnegative and (s.interchangeable or s.fixed) for s in problem.structures)
+    )
+    return resolve("init", "nndsvda" if applies else "random")
 
 
 def as_init(spec) -> Init:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from .result import Result
 
 
-def pyplot():
-    """matplotlib.figure, or the line that installs it. Figures are made without pyplot, so no window opens."""
+def figures():
+    """`matplotlib.figure`, or the line that installs it. Figures are made without pyplot, so no window opens."""
     try:
         from matplotlib import figure  # noqa: PLC0415  # optional
     except ImportError as error:
@@ -23,19 +23,20 @@ def pyplot():
 def parts(result: Result, image_shape: tuple[int, int] | None = None, columns: int | None = None):
     """Every part as an image of `image_shape`, or as a curve over the features. A matplotlib Figure."""
     H = result.H
-    if image_shape is not None and math.prod(image_shape) != H.shape[1]:
-        raise ValueError(f"image_shape {image_shape} has {math.prod(image_shape)} pixels, a part has {H.shape[1]}")
+    check_image_shape(image_shape, H.shape[1])
     columns = columns or (math.ceil(math.sqrt(1.6 * len(H))) if image_shape else min(3, len(H)))
     rows = math.ceil(len(H) / columns)
     size = (1.25 * columns, 1.4 * rows) if image_shape else (3.6 * columns, 1.5 * rows)
-    fig = pyplot().Figure(figsize=size, layout="constrained")
+    fig = figures().Figure(figsize=size, layout="constrained")
     for k, ax in enumerate(np.ravel(fig.subplots(rows, columns, squeeze=False))):
         if k >= len(H):
             ax.axis("off")
             continue
         ax.set_title(str(k), fontsize=8, pad=2)
         if image_shape:
-            ax.imshow(H[k].reshape(image_shape), cmap="gray_r", vmin=min(0.0, H[k].min()))
+            largest = np.abs(H[k]).max() or 1.0
+            colours = {"cmap": "gray_r", "vmin": 0} if H.min() >= 0 else {"cmap": "RdBu_r", "vmin": -largest}
+            ax.imshow(H[k].reshape(image_shape), vmax=largest, **colours)
             ax.set_xticks([])
             ax.set_yticks([])
         else:
@@ -48,7 +49,7 @@ def parts(result: Result, image_shape: tuple[int, int] | None = None, columns: i
 def convergence(result: Result):
     """Objective and stationarity against time. A matplotlib Figure."""
     time = [record.time for record in result.history]
-    fig = pyplot().Figure(figsize=(7.2, 2.7), layout="constrained")
+    fig = figures().Figure(figsize=(7.2, 2.7), layout="constrained")
     left, right = fig.subplots(1, 2)
     left.plot(time, [record.objective for record in result.history], color="#2b6cb0")
     left.set(title="objective", xlabel="seconds")
@@ -60,8 +61,20 @@ def convergence(result: Result):
     if result.certificate.tol > 0:
         right.axhline(result.certificate.tol, color="#c05621", linewidth=1, linestyle="--", label="tol")
         right.legend(frameon=False, fontsize=8)
-    right.set(title="stationarity", xlabel="seconds")
+    right.set(title="stationarity (estimates; the last is exact)", xlabel="seconds")
     for ax in (left, right):
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=8)
+        ax.title.set_fontsize(10)
     return fig
+
+
+def check_image_shape(image_shape, n_features: int) -> None:
+    if image_shape is None:
+        return
+    if not isinstance(image_shape, tuple | list) or len(image_shape) != 2:
+        raise ValueError(f"image_shape must be a pair (height, width), got {image_shape!r}")
+    if math.prod(image_shape) != n_features:
+        raise ValueError(
+            f"image_shape {tuple(image_shape)} has {math.prod(image_shape)} pixels, a part has {n_features}"
+        )

@@ -18,14 +18,15 @@ import numpy as np
 from .data import Data
 from .losses import Loss
 from .structures import Structure
+from .units import exponent_of, times_power
 
 Factors = tuple[np.ndarray, ...]
 KnownCross = tuple[int, np.ndarray]
-MAX_EXPONENT = 1000  # units beyond this are cut, so that they stay numbers
+MAX_EXPONENT = 1000  # of the unit of a factor: beyond, it would not be a number
 
 # The normal equations give |X - WH|^2 as a difference of numbers near |X|^2. Below this share of |X|^2 the
 # residual is summed entry by entry, unless X is so sparse that this would cost far more than an iteration.
-CANCELLATION = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
+CANCELLATION = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
 DIRECT_COST = 50
 
 
@@ -35,7 +36,7 @@ class Problem:
     loss: Loss
     structures: tuple[Structure, ...]  # bound to (dim, rank)
     rank: int
-    units: tuple[float, ...] = (1.0, 1.0)  # a factor here times its unit is the factor the user knows
+    exponents: tuple[int, ...] = (0, 0)  # a factor here times 2**exponent is the factor the user knows
 
     @cached_property
     def modes(self) -> list[int]:
@@ -51,8 +52,10 @@ class Problem:
 
     def objective(self, factors: Factors, known: KnownCross | None = None) -> float:
         """`loss(X, [[A]]) + sum_i g_i(A_i)`."""
-        penalty = sum(structure.value(A) for structure, A in zip(self.structures, factors))
-        return self.fit(factors, known) + penalty
+        return self.fit(factors, known) + self.penalty(factors)
+
+    def penalty(self, factors: Factors) -> float:
+        return sum(structure.value(A) for structure, A in zip(self.structures, factors))
 
     def fit(self, factors: Factors, known: KnownCross | None = None) -> float:
         """The loss alone. `known`: a mode and its `cross` at these factors, to save the product."""
@@ -63,16 +66,26 @@ class Problem:
         gram = hadamard(gram_of(B).astype(np.float64) for B in factors)
         inner = float(np.einsum("ik,ik->", cross, A, dtype=np.float64))
         value = 0.5 * (self.data.norm2 - 2 * inner + float(gram.sum()))
-        size = math.prod(self.data.shape)
-        cancels = value < CANCELLATION[self.data.dtype] * self.data.norm2
-        if cancels and size <= DIRECT_COST * max(self.data.product_cost, 1 << 16):
+        if value < CANCELLATION[self.data.dtype] * self.data.norm2 and self.direct_is_cheap:
             return self.data.loss(self.loss, factors)
         return max(value, 0.0)
 
+    def precise_fit(self, factors: Factors) -> float:
+        """`fit` in double precision whatever the type of X: what is told of a result."""
+        if not self.loss.quadratic or self.data.dtype == np.float64:
+            return self.fit(factors)
+        if self.direct_is_cheap:
+            return self.data.loss(self.loss, factors)
+        return replace(self, data=self.data.double()).fit(tuple(A.astype(np.float64) for A in factors))
+
+    @property
+    def direct_is_cheap(self) -> bool:
+        """Whether all entries of `[[A]]` can be visited at a cost comparable to that of a product with X."""
+        return math.prod(self.data.shape) <= DIRECT_COST * max(self.data.product_cost, 1 << 16)
+
     def relative_error(self, factors: Factors) -> float:
         """`|X - [[A]]| / |X|`; 0 for an all-zero X that is met exactly."""
-        error = math.sqrt(2 * self.fit(factors))
-        return float(ratio(error, self.data.norm))
+        return float(ratio(math.sqrt(2 * self.precise_fit(factors)), self.data.norm))
 
     # -- optimality ------------------------------------------------------------------------------------
 
@@ -115,7 +128,8 @@ class Problem:
         structure = self.structures[mode].elementwise
         assert structure is not None, "only elementwise structures make rows independent"
         gains = structure.row_gains(factors[mode], G, self.curvature(factors, mode))
-        return ratio(np.sqrt(2 * gains), self.data.row_norms[mode])
+        norms = self.data.row_norms(mode)
+        return np.sqrt(2 * gains) / np.where(norms > 0, norms, self.data.norm or 1.0)
 
     def curvature(self, factors: Factors, mode: int) -> np.ndarray:
         """The diagonal of the gram of a mode, (rank,): second derivatives of the smooth part, entry by entry."""
@@ -124,38 +138,31 @@ class Problem:
 
     # -- units -----------------------------------------------------------------------------------------
 
-    @property
-    def objective_unit(self) -> float:
-        """An objective here times this is the objective the user knows."""
-        exponent = self.loss.degree * sum(math.log2(unit) for unit in self.units)
-        return 2.0 ** max(-MAX_EXPONENT, min(MAX_EXPONENT, exponent))
+    def user_objective(self, objective: float) -> float:
+        """An objective of this problem in the user's units; infinite where they are too large for a number."""
+        return times_power(objective, self.loss.degree * sum(self.exponents))
 
     def normalized(self) -> Problem:
-        """The same problem in units where the largest entry of X, and of a fixed factor, is near 1.
+        """The same problem in units where the largest entry of X is near 1, and the bounds of a factor too.
 
-        Units are powers of two, so nothing is rounded, and the free factors share the unit of X equally.
+        Units are powers of two, so nothing is rounded, and factors without bounds share the unit of X equally.
         """
-        fixed = {
-            mode: exponent_of(structure.magnitude) for mode, structure in enumerate(self.structures) if structure.fixed
-        }
-        n_free = len(self.structures) - len(fixed)
-        rest = exponent_of(max(map(abs, self.data.extremes))) - sum(fixed.values())
-        shared = round(rest / n_free) if n_free else 0
-        exponents = [fixed.get(mode, shared) for mode in range(len(self.structures))]
-        units = tuple(2.0**e for e in exponents)
-        scaled = replace(self, data=self.data.scaled(2.0 ** sum(exponents)), units=units)
-        structures = tuple(
-            structure.rescaled(unit, scaled.objective_unit) for structure, unit in zip(self.structures, units)
-        )
-        return replace(scaled, structures=structures)
+        anchored = {m: exponent_of(s.magnitude) for m, s in enumerate(self.structures) if s.magnitude > 0}
+        n_free = len(self.structures) - len(anchored)
+        rest = exponent_of(max(map(abs, self.data.extremes))) - sum(anchored.values())
+        shared = max(-MAX_EXPONENT, min(MAX_EXPONENT, round(rest / n_free))) if n_free else 0
+        exponents = tuple(anchored.get(mode, shared) for mode in range(len(self.structures)))
+        objective_exponent = self.loss.degree * sum(exponents)
+        structures = tuple(s.rescaled(e, objective_exponent) for s, e in zip(self.structures, exponents))
+        return replace(self, data=self.data.scaled(2.0 ** sum(exponents)), structures=structures, exponents=exponents)
 
     def to_user(self, factors: Factors) -> Factors:
         """Factors of this problem in the user's units."""
-        return tuple(A * A.dtype.type(unit) for A, unit in zip(factors, self.units))
+        return tuple(np.ldexp(A, exponent) for A, exponent in zip(factors, self.exponents))
 
     def from_user(self, factors: Factors) -> Factors:
         """Factors in the user's units as factors of this problem."""
-        return tuple(A / A.dtype.type(unit) for A, unit in zip(factors, self.units))
+        return tuple(np.ldexp(A, -exponent) for A, exponent in zip(factors, self.exponents))
 
 
 def pose(data: Data, loss: Loss, structures: Sequence[Structure], rank: int) -> Problem:
@@ -181,11 +188,6 @@ def gram_of(A: np.ndarray) -> np.ndarray:
 def hadamard(arrays: Iterable[np.ndarray]) -> np.ndarray:
     """The product of arrays, entry by entry."""
     return reduce(np.multiply, arrays)
-
-
-def exponent_of(value: float) -> int:
-    """The power of two nearest to a magnitude; 0 for 0."""
-    return round(math.log2(value)) if value > 0 else 0
 
 
 def ratio(a: float | np.ndarray, b: float | np.ndarray) -> np.ndarray:

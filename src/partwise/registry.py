@@ -2,6 +2,7 @@
 
 import ast
 import difflib
+import math
 import operator
 from functools import partial, reduce
 from typing import Any
@@ -24,8 +25,9 @@ STRUCTURES = {
     "fixed": structures.Fixed,
 }
 
-SOLVERS = {
+SOLVERS: dict[str, Any] = {
     "hals": solvers.HALS,
+    "cd": partial(solvers.HALS, sweeps=1, extrapolate=False),  # scikit-learn's
     "gcd": solvers.GCD,
     "mu": solvers.MU,
 }
@@ -66,16 +68,32 @@ def build(kind: str, text: str):
     if name.strip().lower() not in names:
         raise UnknownNameError(unknown(kind, name.strip(), names))
     try:
-        call: Any = ast.parse(f"f({arguments}" if bracket else "f()", mode="eval").body
-        values = [ast.literal_eval(value) for value in call.args]
-        options = {option.arg: ast.literal_eval(option.value) for option in call.keywords}
+        call = ast.parse(f"f({arguments}" if bracket else "f()", mode="eval").body
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            raise SyntaxError("write name(numbers), and & between structures")
+        values = [literal(value) for value in call.args]
+        options = {str(option.arg): literal(option.value) for option in call.keywords}
         return names[name.strip().lower()](*values, **options)
-    except (SyntaxError, AttributeError, TypeError, ValueError) as error:
-        raise ValueError(f"{kind} {text!r} does not make sense: {error}") from error
+    except (SyntaxError, TypeError, ValueError) as error:
+        reason = error.msg if isinstance(error, SyntaxError) else error
+        raise ValueError(f"{kind} {text!r} does not make sense: {reason}") from error
+
+
+def literal(node: ast.expr):
+    """The number or word that a piece of text stands for; inf is a number too."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -literal(node.operand)
+    if isinstance(node, ast.Name) and node.id == "inf":
+        return math.inf
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        raise ValueError(f"{ast.unparse(node)} is not a number") from None
 
 
 def unknown(kind: str, spec: str, names) -> str:
     """The sentence for a name that is not known, with the near ones."""
+    names = [*names, "auto"] if kind == "solver" else names
     near = difflib.get_close_matches(spec.lower(), names, n=2)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     return f"unknown {kind} {spec!r}; known are {', '.join(map(repr, names))}.{hint}"

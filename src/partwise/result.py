@@ -24,6 +24,7 @@ class Result:
     objective: float
     fit: float  # the loss alone, without penalties
     relative_error: float  # |X - WH| / |X|
+    data_norm: float  # |X|
     status: str  # why the run ended: "converged", "max_iter", "target", "time_limit", "callback"
     history: tuple[Record, ...]
     certificate: Certificate

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
@@ -35,18 +37,26 @@ class Limits:
     max_iter: int | None = None  # None: the solver's own
     tol: float = 1e-4  # stationarity
     target: float | None = None  # objective
-    time_limit: float | None = None  # seconds, all starts together
+    time_limit: float | None = None  # seconds, starts included, all of them together
 
     def __post_init__(self):
-        checks = {
-            "max_iter must be a whole number >= 1 or None": self.max_iter is None
-            or (isinstance(self.max_iter, int | np.integer) and self.max_iter >= 1),
-            "tol must be a number >= 0": 0 <= self.tol < np.inf,
-            "time_limit must be a number of seconds > 0 or None": self.time_limit is None or self.time_limit > 0,
+        whole = self.max_iter is None or (isinstance(self.max_iter, Integral) and self.max_iter >= 1)
+        allowed = {
+            "max_iter": ("a whole number >= 1, or None", whole),
+            "tol": ("a number >= 0", is_number(self.tol) and 0 <= self.tol < np.inf),
+            "target": ("a number, or None", self.target is None or is_number(self.target)),
+            "time_limit": (
+                "a number of seconds > 0, or None",
+                self.time_limit is None or (is_number(self.time_limit) and self.time_limit > 0),
+            ),
         }
-        for sentence, holds in checks.items():
+        for name, (sentence, holds) in allowed.items():
             if not holds:
-                raise ValueError(f"{sentence}, got {getattr(self, sentence.split()[0])!r}")
+                raise ValueError(f"{name} must be {sentence}; got {getattr(self, name)!r}")
+
+
+def is_number(value) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and value == value  # noqa: PLR0124  # not NaN
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,8 @@ def solve(
         objectives.append(run.history[-1].objective)
         if best is None or objectives[-1] < best.history[-1].objective:
             best = run
+        if run.status in ("target", "callback"):
+            break
     assert best is not None
     return best, objectives
 
@@ -91,8 +103,8 @@ def run_once(problem, factors, solver, limits, rng, callbacks, clock) -> Run:  #
     for n_iter in range(1, max_iter + 1):
         measures = solver.step(problem, factors, state)
         if status := watch.record(n_iter, factors, *measures):
-            return Run(factors, tuple(watch.history), status)
-    return Run(factors, tuple(watch.history), "max_iter")
+            return watch.finish(factors, status)
+    return watch.finish(factors, "max_iter")
 
 
 class Clock:
@@ -119,12 +131,17 @@ class Watch:
 
     def record(self, n_iter: int, factors: Factors, objective: float, stationarity: float) -> str | None:
         """Add a line to the history; the reason to stop, if there is one."""
+        if not math.isfinite(objective):
+            raise FloatingPointError(
+                f"the objective is not a finite number after {n_iter} iterations: start, bounds or penalties "
+                f"are too many orders of magnitude away from X for {self.problem.data.dtype}"
+            )
         converged = False
         if n_iter > 1 and self.correction * stationarity <= self.limits.tol:
             exact = self.problem.stationarity(factors)
             self.correction = max(exact / stationarity, 1.0) if stationarity > 0 else 1.0
             stationarity, converged = exact, exact <= self.limits.tol
-        record = Record(n_iter, self.clock() - self.begin, objective * self.problem.objective_unit, stationarity)
+        record = Record(n_iter, self.clock() - self.begin, self.problem.user_objective(objective), stationarity)
         self.history.append(record)
         return self.verdict(record, factors, converged)
 
@@ -140,14 +157,24 @@ class Watch:
             return "time_limit"
         return "callback" if stop else None
 
+    def finish(self, factors: Factors, status: str) -> Run:
+        """The last line of the history gets its numbers in full precision, and the true stationarity."""
+        problem, last = self.problem, self.history[-1]
+        objective = problem.precise_fit(factors) + problem.penalty(factors)
+        exact = problem.stationarity(factors)
+        self.history[-1] = last._replace(objective=problem.user_objective(objective), stationarity=exact)
+        if status == "max_iter" and last.n_iter > 1 and exact <= self.limits.tol:
+            status = "converged"
+        return Run(factors, tuple(self.history), status)
+
     def called_off(self, record: Record, factors: Factors) -> bool:
         if not self.callbacks:
             return False
         view = self.problem.to_user(factors)  # copies: a callback cannot touch the run
         for A in view:
             A.flags.writeable = False
-        wishes = [callback(record, view) for callback in self.callbacks]  # every one is called
-        return any(wish is True for wish in wishes)
+        wishes = [bool(callback(record, view)) for callback in self.callbacks]  # every one is called
+        return any(wishes)
 
 
 def warn_if_unfinished(run: Run, limits: Limits) -> None:

@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 DTYPES = (np.float64, np.float32)
@@ -10,10 +11,18 @@ SPARSE = ("csr", "csc")  # other sparse formats are converted
 
 def checked_data(X):
     """X as a float array or CSR/CSC matrix, of its own precision where that is float32 or float64."""
+    if np.ma.is_masked(X):
+        raise ValueError("X has masked entries: partwise does not take missing values yet. Fill them in, or drop them.")
+    if not issparse(X) and not hasattr(X, "columns"):  # not a frame
+        X = np.asarray(X)
+        if X.dtype.kind in "SUMmV":
+            raise ValueError(f"X must be a matrix of numbers, dense or sparse: got an array of {X.dtype}")
+        X = X.astype(X.dtype.newbyteorder("="), copy=False)
     try:
         X = check_array(X, accept_sparse=SPARSE, dtype=DTYPES, ensure_all_finite=False, input_name="X")
     except (TypeError, ValueError) as error:
-        raise type(error)(f"X must be a matrix of numbers, dense or sparse: {error}") from error
+        first, *_ = str(error).splitlines()  # the rest shows the array
+        raise type(error)(f"X must be a matrix of numbers, dense or sparse: {first.rstrip(':')}") from error
     values = X.data if issparse(X) else X
     for name, is_bad in (("NaN", np.isnan), ("infinite", np.isinf)):
         count = sum(np.count_nonzero(is_bad(rows)) for rows in np.array_split(values, 64))
@@ -23,6 +32,21 @@ def checked_data(X):
                 "Fill them in, or drop the rows or columns that hold them."
             )
     return X
+
+
+def checked_random_state(random_state) -> np.random.RandomState:
+    """What scikit-learn takes, and NumPy's generators."""
+    if isinstance(random_state, np.random.Generator):
+        random_state = int(random_state.integers(2**32))
+    return check_random_state(random_state)
+
+
+def checked_callbacks(callbacks) -> list:
+    """A list of callables, from one or several."""
+    callbacks = [callbacks] if callable(callbacks) else callbacks
+    if not isinstance(callbacks, list | tuple) or not all(map(callable, callbacks)):
+        raise TypeError(f"callbacks must be functions of (record, factors), in a list; got {callbacks!r}")
+    return list(callbacks)
 
 
 def checked_rank(rank) -> int:

@@ -36,7 +36,7 @@ STRUCTURES = {
 
 SOLVERS = {
     "hals": solvers.HALS(),
-    "hals, one sweep": solvers.HALS(sweeps=1, extrapolate=False),
+    "cd": solvers.HALS(sweeps=1, extrapolate=False),
     "hals, shuffled": solvers.HALS(shuffle=True),
     "gcd": solvers.GCD(),
     "gcd, plain": solvers.GCD(extrapolate=False),

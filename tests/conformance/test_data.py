@@ -37,7 +37,7 @@ def test_equals_dense(store, dtype, scale):
     assert data.loss(Frobenius(), (W, H)) == pytest.approx(0.5 * np.square(Y - W @ H.T).sum(), rel=1e-6)
     for mode, M in ((0, Y), (1, Y.T)):
         assert np.allclose(data.gram(mode), M @ M.T, **close)
-        assert np.allclose(data.row_norms[mode], np.linalg.norm(M, axis=1), **close)
+        assert np.allclose(data.row_norms(mode), np.linalg.norm(M, axis=1), **close)
         assert np.allclose(data.row(mode, 2), M[2], **close)
     U, s, V = data.svd(RANK, 0)
     full_U, full_s, full_Vt = np.linalg.svd(Y)

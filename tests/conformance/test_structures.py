@@ -101,9 +101,9 @@ def test_violation_is_the_largest_excess(stated):
 
 @structures
 def test_units_are_followed(stated):
-    """g(A) / objective_unit is the rescaled structure's value of A / unit, and feasible sets match."""
+    """g(A) / 2**4 is the rescaled structure's value of A / 2**2, and feasible sets match."""
     structure = bound(stated)
-    scaled = structure.rescaled(4.0, 16.0)
+    scaled = structure.rescaled(2, 4)
     for A in POINTS:
         B = structure.prox(A, 0.0)
         assert scaled.value(B / 4) == pytest.approx(structure.value(B) / 16)

@@ -18,15 +18,6 @@ from ..losses import Loss
 BLOCK = 1 << 19  # entries of a reconstruction held at a time
 
 
-class LazyNorms(dict):
-    def __init__(self, data: "Data"):
-        self.data = data
-
-    def __missing__(self, mode: int) -> np.ndarray:
-        self[mode] = np.sqrt(self.data.row_norms2(mode))
-        return self[mode]
-
-
 @dataclass(frozen=True, eq=False)
 class Data(ABC):
     shape: tuple[int, int]
@@ -37,9 +28,31 @@ class Data(ABC):
         """The same stored array, its entries divided by `scale` as well."""
         return replace(self, scale=self.scale * scale)
 
-    @abstractmethod
     def cross(self, factors: tuple[np.ndarray, ...], mode: int) -> np.ndarray:
         """X unfolded along `mode` times the other factor: (dim, rank). The factor of `mode` is not read."""
+        before, after = self.inverse_scale
+        out = self.product(factors[1 - mode] * before, mode)
+        return out if after == 1 else out * after
+
+    @abstractmethod
+    def product(self, B: np.ndarray, mode: int) -> np.ndarray:
+        """The stored array, unfolded along `mode`, times B, in C order."""
+
+    @cached_property
+    def inverse_scale(self) -> tuple:
+        """Two numbers of X's type whose product is `1 / scale`: one before a product, one after it.
+
+        The second is 1 but in units so extreme that `1 / scale` has no room in the type.
+        """
+        kind, exponent = self.dtype.type, -math.log2(self.scale)
+        if abs(exponent) < np.finfo(self.dtype).maxexp // 2:
+            return kind(2.0**exponent), kind(1)
+        half = round(exponent / 2)
+        return kind(2.0**half), kind(2.0 ** (exponent - half))
+
+    @abstractmethod
+    def double(self) -> "Data":
+        """The same data in double precision."""
 
     @abstractmethod
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
@@ -85,22 +98,28 @@ class Data(ABC):
     @cached_property
     def norm2(self) -> float:
         """`|X|^2`, in double precision."""
-        return float(np.square(self.row_norms[0]).sum())
+        return float(np.square(self.row_norms(0)).sum())
 
-    @cached_property
-    def row_norms(self) -> "LazyNorms":
-        """`row_norms[mode]`: the norm of each row of X unfolded along `mode`, computed when first asked for."""
-        return LazyNorms(self)
+    def row_norms(self, mode: int) -> np.ndarray:
+        """The norm of each row of X unfolded along `mode`, computed when first asked for."""
+        known = self.__dict__.setdefault("_row_norms", {})
+        if mode not in known:
+            known[mode] = np.sqrt(self.row_norms2(mode))
+        return known[mode]
 
     def loss(self, loss: Loss, factors: tuple[np.ndarray, ...]) -> float:
         """The loss entry by entry, block by block: exact where the normal equations cancel."""
         A, B = (np.asarray(factor, dtype=np.float64) for factor in factors)
         return sum(loss.value(block, A[rows] @ B.T) for rows, block in self.blocks())
 
-    def svd(self, rank: int, rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The leading singular triplets `U (m, rank), s, V (n, rank)`, by a randomized method."""
-        U, s, Vt = randomized_svd(self.matrix, rank, random_state=rng)
-        return U, s / self.dtype.type(self.scale), Vt.T
+    def svd(self, rank: int, rng, **accuracy) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The leading singular triplets `U (m, rank), s, V (n, rank)`, by a randomized method; `accuracy` as in
+        scikit-learn's `randomized_svd`."""
+        before, after = self.inverse_scale
+        extreme = after != 1  # then X itself is scaled, a copy, or the products in there would overflow
+        matrix = self.matrix * before * after if extreme else self.matrix
+        U, s, Vt = randomized_svd(matrix, rank, random_state=rng, **accuracy)
+        return U, s if extreme else s * before, Vt.T
 
     def row_blocks(self) -> Iterator[slice]:
         """Slices of rows with at most `BLOCK` entries each."""

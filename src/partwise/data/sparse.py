@@ -1,6 +1,6 @@
 """X as a sparse matrix, held by rows and by columns: both products then gather, in parallel, without races."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -32,9 +32,12 @@ class Sparse(Data):
     def product_cost(self):
         return self.unfoldings[0][2].size
 
-    def cross(self, factors, mode):
-        other = factors[1 - mode] * self.dtype.type(1 / self.scale)
-        return kernels.of(other).sparse_product(self.unfoldings[mode], other)
+    def product(self, B, mode):
+        return kernels.of(B).sparse_product(self.unfoldings[mode], B)
+
+    def double(self):
+        unfoldings = tuple((i, j, values.astype(np.float64)) for i, j, values in self.unfoldings)
+        return replace(self, unfoldings=unfoldings, dtype=np.dtype(np.float64))
 
     def blocks(self):
         for rows in self.row_blocks():
@@ -49,7 +52,8 @@ class Sparse(Data):
         indptr, indices, values = self.unfoldings[mode]
         row = np.zeros(self.shape[1 - mode], dtype=self.dtype)
         entries = slice(indptr[i], indptr[i + 1])
-        row[indices[entries]] = values[entries] / self.dtype.type(self.scale)
+        before, after = self.inverse_scale
+        row[indices[entries]] = values[entries] * before * after
         return row
 
     def row_norms2(self, mode):

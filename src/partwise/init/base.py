@@ -53,16 +53,21 @@ class Given(Init):
     def raw(self, problem, rng):
         given = []
         for mode, (A, dim) in enumerate(zip(self.factors, problem.data.shape)):
-            if A is None:
-                A = np.zeros((dim, problem.rank))  # noqa: PLW2901
-            check_given(A, (dim, problem.rank), "WH"[mode])
+            structure = problem.structures[mode]
+            if A is None and structure.fixed:
+                A = np.zeros((dim, problem.rank))  # noqa: PLW2901  # the structure says it all
+            check_given(A, (dim, problem.rank), "WH"[mode], structure.nonnegative)
             given.append(np.array(A, dtype=problem.data.dtype))
         return problem.from_user(tuple(given))
 
 
-def check_given(A: np.ndarray, shape: tuple[int, int], name: str) -> None:
+def check_given(A: np.ndarray | None, shape: tuple[int, int], name: str, nonnegative: bool) -> None:
+    if A is None:
+        raise ValueError(f"the initial {name} is missing: only a factor that is fixed whole needs none")
     if A.shape != shape:
         expected, got = (s if name == "W" else s[::-1] for s in (shape, A.shape))
         raise ValueError(f"the initial {name} has shape {got}, but this X and rank need {expected}")
     if not np.all(np.isfinite(A)):
         raise ValueError(f"the initial {name} contains NaN or infinity")
+    if nonnegative and A.min() < 0:
+        raise ValueError(f"the initial {name} has negative entries, but {name} is to be nonnegative")

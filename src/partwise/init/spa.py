@@ -39,7 +39,7 @@ class SPA(Init):
         ones = np.ones((data.shape[1], 1), dtype=kind)
         sums = data.cross((ones, ones), 0)[:, 0].astype(np.float64)
         weight = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
-        left = np.square(data.row_norms[0] * weight)
+        left = np.square(data.row_norms(0) * weight)
         largest = left.max()
         basis = np.zeros((0, data.shape[1]))
         H = rng.uniform(size=(data.shape[1], rank)) / data.shape[1]  # stays where X has no further direction

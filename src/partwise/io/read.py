@@ -1,4 +1,4 @@
-"""Matrices from files: .npy, .npz, .csv, .mtx."""
+"""Matrices from files: .npy, .npz, .csv, .tsv, .mtx."""
 
 from __future__ import annotations
 
@@ -70,22 +70,28 @@ def read_npz(path: Path, key: str | None) -> Table:
 
 
 def read_csv(path: Path) -> Table:
-    """Numbers separated by commas; a first row or a first column that is not numbers is taken as names."""
-    with path.open(newline="") as file:
-        rows = [row for row in csv.reader(file) if row]
-    if not rows:
+    """Numbers separated by commas, semicolons or tabs. A first row that is not all numbers holds the names of the
+    features; the first column is names of samples if it is not all numbers, or if its heading is empty."""
+    with naming(path), path.open(newline="", encoding="utf-8-sig") as file:
+        text = file.read()
+    if not text.strip():
         raise ValueError(f"{path.name} is empty")
-    header = None if all(map(is_number, rows[0][1:] or rows[0])) else rows.pop(0)
-    named_rows = bool(rows) and not is_number(rows[0][0])
+    first = text.splitlines()[0]
+    delimiter = max(",;\t", key=first.count)
+    rows = [row for row in csv.reader(text.splitlines(), delimiter=delimiter) if row]
+    header = None if all(map(is_number, rows[0])) else rows.pop(0)
+    if not rows:
+        raise ValueError(f"{path.name} has a row of names and no numbers")
+    unnamed = header is not None and not header[0].strip()
+    named_rows = len(rows[0]) > 1 and (unnamed or not all(is_number(row[0]) for row in rows))
     body = [row[named_rows:] for row in rows]
-    width = len(body[0]) if body else 0
     for line, row in enumerate(body, start=1 + (header is not None)):
-        if len(row) != width:
-            raise ValueError(f"{path.name}, line {line}: {len(row)} values where the first row has {width}")
+        if len(row) != len(body[0]):
+            raise ValueError(f"{path.name}, line {line}: {len(row)} values where the first row has {len(body[0])}")
         for cell in row:
             if not is_number(cell):
                 raise ValueError(f"{path.name}, line {line}: {cell!r} is not a number")
-    names = header[-width:] if header else None
+    names = header[-len(body[0]) :] if header else None
     return Table(np.array(body, dtype=np.float64), names)
 
 
@@ -103,4 +109,10 @@ def read_mtx(path: Path) -> Table:
     return Table(sparse.csr_array(X) if sparse.issparse(X) else X)
 
 
-READERS: dict[str, Callable] = {".npy": read_npy, ".npz": read_npz, ".csv": read_csv, ".mtx": read_mtx}
+READERS: dict[str, Callable] = {
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".csv": read_csv,
+    ".tsv": read_csv,
+    ".mtx": read_mtx,
+}

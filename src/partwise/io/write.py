@@ -12,13 +12,18 @@ from ..certificate import Optimality
 from ..result import Result
 
 
-def write_result(result: Result, folder: str | Path, optimality: Optimality | None = None) -> list[Path]:
+def write_result(
+    result: Result, folder: str | Path, optimality: Optimality | None = None, feature_names=None
+) -> list[Path]:
     """W.npy, H.npy and result.json in a folder, which is made if it does not exist."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, A in (("W.npy", result.W), ("H.npy", np.ascontiguousarray(result.H))):
         np.save(folder / name, A)
-    (folder / "result.json").write_text(json.dumps(summary(result, optimality), indent=2) + "\n")
+    about = summary(result, optimality)
+    if feature_names is not None:
+        about["feature_names"] = list(feature_names)
+    (folder / "result.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     return [folder / name for name in ("W.npy", "H.npy", "result.json")]
 
 

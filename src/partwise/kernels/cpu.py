@@ -86,8 +86,9 @@ def _gain_columns(A, G, d, l1, lower, upper, start, stop):
     for i in range(start, stop):
         low, high = lower[i * lower_step], upper[i * upper_step]
         for k in range(sums.size):
-            x = _best(A[i, k], G[i, k], inverse[k], threshold[k], low[k], high[k])
-            sums[k] += max(_gain(A[i, k], x, G[i, k], d[k], l1), 0)
+            a, g = np.float64(A[i, k]), np.float64(G[i, k])  # squares of float32 may underflow
+            x = _best(a, g, inverse[k], threshold[k], low[k], high[k])
+            sums[k] += max(_gain(a, x, g, d[k], l1), 0)
     return sums
 
 
@@ -106,13 +107,14 @@ def _gain_rows(A, G, d, l1, lower, upper, out, start, stop):
         low, high = lower[i * lower_step], upper[i * upper_step]
         out[i] = 0
         for k in range(d.size):
-            x = _best(A[i, k], G[i, k], inverse[k], threshold[k], low[k], high[k])
-            out[i] = max(out[i], _gain(A[i, k], x, G[i, k], d[k], l1))
+            a, g = np.float64(A[i, k]), np.float64(G[i, k])
+            x = _best(a, g, inverse[k], threshold[k], low[k], high[k])
+            out[i] = max(out[i], _gain(a, x, g, d[k], l1))
 
 
 def gain_rows(A, G, d, box):
     """The largest such gain of one entry in each row, (dim,)."""
-    out = np.empty(A.shape[0], dtype=A.dtype)
+    out = np.empty(A.shape[0])
     threads.run(lambda i, j: _gain_rows(A, G, d, *box, out, i, j), threads.even(*A.shape))
     return out
 
@@ -243,7 +245,7 @@ def _gcd(A, G, gram, l1, lower, upper, eps, largest, budget, rows, start, stop):
             if best <= limit:
                 break
             k = 0
-            while gain[k] != best:
+            while k < rank - 1 and gain[k] != best:
                 k += 1
             s = target[k] - a[k]
             a[k] = target[k]
@@ -276,22 +278,21 @@ def gcd(A, G, gram, box, rows, inner, shared):
 
 
 @compiled
-def _mu(A, G, cross, l1, lower, upper, rows, start, stop):
+def _mu(A, product, cross, l1, lower, upper, rows, start, stop):
     lower_step, upper_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
     for t in range(start, stop):
         i = rows[t]
         for k in range(A.shape[1]):
-            # A gram = G + cross, so the ratio is cross / (A gram + l1)
-            denominator = G[i, k] + cross[i, k] + l1
+            denominator = product[i, k] + l1
             x = A[i, k] * cross[i, k] / denominator if denominator > 0 else A[i, k]
             A[i, k] = min(max(x, lower[i * lower_step, k]), upper[i * upper_step, k])
 
 
-def mu(A, G, cross, box, rows):
-    """One multiplicative update of each row (Lee and Seung 2001); G is left as it was."""
+def mu(A, product, cross, box, rows):
+    """One multiplicative update of each row (Lee and Seung 2001); `product` is `A @ gram`."""
     l1, lower, upper = box
     boundaries = threads.even(rows.size, A.shape[1])
-    threads.run(lambda i, j: _mu(A, G, cross, l1, lower, upper, rows, i, j), boundaries)
+    threads.run(lambda i, j: _mu(A, product, cross, l1, lower, upper, rows, i, j), boundaries)
 
 
 # -- extrapolation ---------------------------------------------------------------------------------------

@@ -15,20 +15,23 @@ CHUNK_WORK = 20_000  # entries below which a task is not worth handing to anothe
 
 
 @cache
-def _available(process: int, setting: str | None) -> int:
+def _available(setting: str | None) -> int:
     cores = joblib.cpu_count()
     return min(cores, int(setting)) if setting and setting.isdigit() and int(setting) > 0 else cores
 
 
 def count() -> int:
     """Threads to use: the cores of this process, fewer if OMP_NUM_THREADS says so (joblib's workers set it)."""
-    return _available(os.getpid(), os.environ.get("OMP_NUM_THREADS"))
+    return _available(os.environ.get("OMP_NUM_THREADS"))
 
 
 @cache
-def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:
-    # keyed by process: the threads of a pool do not survive a fork
+def _pool(n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="partwise")
+
+
+if hasattr(os, "register_at_fork"):  # the threads of a pool do not survive a fork
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def even(n_rows: int, row_work: int) -> np.ndarray:
@@ -43,4 +46,4 @@ def run(task: Callable, boundaries: np.ndarray) -> list:
     n_threads = count()
     if n_threads == 1 or len(starts) == 1:
         return list(map(task, starts, stops))
-    return list(_pool(os.getpid(), n_threads).map(task, starts, stops))
+    return list(_pool(n_threads).map(task, starts, stops))

@@ -9,7 +9,6 @@ class Loss(ABC):
     """A loss is a frozen dataclass; its parameters are its fields."""
 
     quadratic = False  # True: gram and cross (`Problem.normal_equations`) say all about the data
-    domain = "real"  # or "nonnegative", "positive": which entries X may have
     degree: float  # d(c x, c y) = c**degree d(x, y): how the objective follows the units of X
 
     @abstractmethod

@@ -84,12 +84,17 @@ def part_table(result: Result, feature_names) -> list[dict]:
                 "part": k,
                 "share": f"{share:.1%}",
                 "width": f"{share / max(shares.max(), 1e-300):.3f}",
-                "samples": f"{np.mean(result.W[:, k] != 0):.0%}",
-                "features": f"{np.mean(part != 0):.0%}",
+                "samples": f"{np.mean(noticeable(result.W[:, k])):.0%}",
+                "features": f"{np.mean(noticeable(part)):.0%}",
                 "top": ", ".join(names),
             }
         )
     return lines
+
+
+def noticeable(values: np.ndarray) -> np.ndarray:
+    """Entries above 1% of the largest."""
+    return np.abs(values) > 0.01 * np.abs(values).max()
 
 
 def png(figure) -> str:

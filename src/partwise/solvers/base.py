@@ -1,4 +1,4 @@
-"""The contract of a solver: frozen parameters, and three functions that the loop in `solve.py` calls.
+"""The contract of a solver: frozen parameters, what it takes, and two functions that the loop in `solve.py` calls.
 
 A solver owns no loop, no clock and no stopping rule. Its work arrays live in a state object made by `init`.
 """
@@ -6,6 +6,7 @@ A solver owns no loop, no clock and no stopping rule. Its work arrays live in a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,3 +42,15 @@ class Solver(ABC):
     @abstractmethod
     def step(self, problem: Problem, factors: Factors, state: Any) -> Measures:
         """One iteration over all free factors, in place."""
+
+
+def whole(value: Any) -> bool:
+    """Whether it is a whole number, at least 1."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def require(solver: Solver, **checks: bool) -> None:
+    """An error that names the parameter whose check is false."""
+    for name, holds in checks.items():
+        if not holds:
+            raise ValueError(f"{type(solver).__name__} cannot have {name}={getattr(solver, name)!r}")

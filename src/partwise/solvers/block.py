@@ -118,12 +118,15 @@ class BlockDescent(Solver):
 
     def descend(self, problem: Problem, mode: int, state: State) -> None:
         """Update one factor; the normal equations of the others are then stale."""
+        if problem.separable:
+            state.gradients[mode] = None  # afresh: nothing else renews it, and updates in place drift
         refresh(problem, mode, state)
-        rows = np.arange(state.points[mode].shape[0])
+        A = state.points[mode]
+        rows = np.arange(A.shape[0])
         if problem.separable:
             # rows that are done stay as they are, whatever the others still need
             left = problem.row_stationarity(tuple(state.points), state.gradients[mode], mode)
-            rows = np.flatnonzero(left > state.tol)
+            rows = np.flatnonzero(left > max(state.tol, np.finfo(A.dtype).eps))
         self.update(problem, mode, state, rows)
         for other in range(len(state.points)):
             if other != mode:

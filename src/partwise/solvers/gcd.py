@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from .. import kernels
+from .base import require, whole
 from .block import BlockDescent
 
 
@@ -18,6 +19,9 @@ class GCD(BlockDescent):
     eps: float = 1e-3
     updates: int = 20
     extrapolate: bool = True
+
+    def __post_init__(self):
+        require(self, eps=0 <= self.eps < 1, updates=whole(self.updates))
 
     def prefer(self, problem):
         return 1.0, "greedy coordinate descent suits sparse factors"

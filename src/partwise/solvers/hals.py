@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import kernels
+from .base import require, whole
 from .block import BlockDescent
 
 FEWEST = 4  # sweeps over a factor
@@ -27,6 +28,9 @@ class HALS(BlockDescent):
     eps: float = 0.03
     extrapolate: bool = True
     shuffle: bool = False
+
+    def __post_init__(self):
+        require(self, sweeps=self.sweeps is None or whole(self.sweeps), eps=self.eps >= 0)
 
     def prefer(self, problem):
         return (

@@ -26,6 +26,6 @@ class MU(BlockDescent):
 
     def update(self, problem, mode, state, rows):
         A, (gram, cross) = state.points[mode], state.equations[mode]
-        kernels.of(A).mu(A, state.gradients[mode], cross, state.boxes[mode], rows)
+        kernels.of(A).mu(A, A @ gram, cross, state.boxes[mode], rows)
         np.matmul(A, gram, out=state.gradients[mode])
         state.gradients[mode] -= cross

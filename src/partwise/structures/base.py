@@ -22,7 +22,7 @@ class Structure(ABC):
     scale_free = False  # a cone without penalty: columns may be rescaled
     ridge = 0.0  # weight of `1/2 |A|^2`, the smooth part, which the normal equations absorb
     interchangeable = True  # components are treated alike: they may be reordered
-    magnitude = 0.0  # of a fixed factor: its largest entry
+    magnitude = 0.0  # the largest finite bound: it sets the unit of the factor; 0 where there is none
     rowwise = False  # says the same of every row, so it has a meaning for new rows
 
     @property
@@ -35,8 +35,8 @@ class Structure(ABC):
         """The structure of a tall factor of this shape; `name` is what messages call the factor."""
 
     @abstractmethod
-    def rescaled(self, unit: float, objective_unit: float) -> Structure:
-        """The structure of `A / unit` in an objective divided by `objective_unit`."""
+    def rescaled(self, exponent: int, objective_exponent: float) -> Structure:
+        """The structure of `A / 2**exponent` in an objective divided by `2**objective_exponent`."""
 
     @abstractmethod
     def value(self, A: np.ndarray) -> float:
@@ -59,4 +59,4 @@ class Structure(ABC):
     def __and__(self, other: Structure) -> Structure:
         from .algebra import All  # noqa: PLC0415  # algebra is built on this class
 
-        return All((self, other))
+        return All((self, other)) if isinstance(other, Structure) else NotImplemented

@@ -4,12 +4,14 @@ All of them are an `Elementwise` with lower and upper bounds (numbers, or arrays
 that a coordinate descent kernel must know.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
 
 from .. import kernels
+from ..units import times_power
 from .base import Structure
 
 LARGEST_WEIGHT = 1e100  # penalties in extreme units are cut here, so that weight * 0 stays 0
@@ -46,7 +48,8 @@ class Elementwise(Structure):
 
     @property
     def magnitude(self):
-        return float(np.max(np.abs(self.lower), initial=0.0)) if self.fixed else 0.0
+        bounds = np.abs(np.concatenate([np.ravel(self.lower), np.ravel(self.upper)]))
+        return float(np.max(bounds, where=np.isfinite(bounds), initial=0.0))
 
     @property
     def nonnegative(self):
@@ -74,10 +77,10 @@ class Elementwise(Structure):
             raise ValueError(f"no value of {name} satisfies {self}: somewhere its lower bound is above its upper")
         return Elementwise(lower, upper, self.l1, self.l2)
 
-    def rescaled(self, unit, objective_unit):
-        l1 = min(self.l1 / objective_unit * unit, LARGEST_WEIGHT) if self.l1 else 0.0
-        l2 = min(self.l2 / objective_unit * unit * unit, LARGEST_WEIGHT) if self.l2 else 0.0
-        return Elementwise(self.lower / unit, self.upper / unit, l1, l2)
+    def rescaled(self, exponent, objective_exponent):
+        l1 = min(times_power(self.l1, exponent - objective_exponent), LARGEST_WEIGHT)
+        l2 = min(times_power(self.l2, 2 * exponent - objective_exponent), LARGEST_WEIGHT)
+        return Elementwise(np.ldexp(self.lower, -exponent), np.ldexp(self.upper, -exponent), l1, l2)
 
     def box(self, A):
         """`(l1, lower, upper)` as kernels take them: in A's type, bounds with one row or one per row of A."""
@@ -106,11 +109,11 @@ class Elementwise(Structure):
         return float(max(np.max(lower - A, initial=0), np.max(A - upper, initial=0)))
 
     def gains(self, A, G, d):
-        return kernels.of(A).gain_columns(A, G, d.astype(A.dtype), self.box(A))
+        return kernels.of(A).gain_columns(A, G, d, self.box(A))
 
     def row_gains(self, A, G, d):
         """The largest gain of one entry in each row, (dim,)."""
-        return kernels.of(A).gain_rows(A, G, d.astype(A.dtype), self.box(A))
+        return kernels.of(A).gain_rows(A, G, d, self.box(A))
 
     def __repr__(self):
         terms = [*bound_terms(self.lower, self.upper)]
@@ -154,10 +157,11 @@ class Elastic(Elementwise):
 
 
 class Box(Elementwise):
-    """`lower <= a <= upper`; each a number, or an array in the factor's own shape."""
+    """`lower <= a <= upper`; each a number, an array in the factor's own shape, a vector along its rows (for H: one
+    value per feature), or None for no bound."""
 
-    def __init__(self, lower=-np.inf, upper=np.inf):
-        super().__init__(lower=lower, upper=upper)
+    def __init__(self, lower=None, upper=None):
+        super().__init__(-np.inf if lower is None else lower, np.inf if upper is None else upper)
 
 
 class Fixed(Elementwise):
@@ -165,7 +169,10 @@ class Fixed(Elementwise):
     first parts and leaves the others free."""
 
     def __init__(self, values):
-        super().__init__(lower=np.asarray(values, dtype=np.float64), upper=np.asarray(values, dtype=np.float64))
+        values = np.asarray(values, dtype=np.float64)
+        if values.ndim != 2 or np.isinf(values).any():
+            raise ValueError("Fixed takes a matrix of finite numbers, with NaN where an entry is free")
+        super().__init__(lower=values, upper=values)
 
 
 def checked_weight(name, weight):
@@ -176,7 +183,7 @@ def checked_weight(name, weight):
 
 def checked_bound(name, bound, missing):
     bound = np.array(bound, dtype=np.float64)
-    if bound.ndim not in (0, 2):
+    if bound.ndim > 2:
         raise ValueError(f"{name} must be a number or a matrix in the factor's shape, got {bound.ndim} dimensions")
     if bound.ndim == 0:
         if np.isnan(bound):
@@ -190,7 +197,10 @@ def tall(bound, shape, transposed, missing, name):
     """A bound in the public orientation as `(dim, rank)`; parts that are not given are free."""
     if np.ndim(bound) == 0:
         return bound
-    bound = bound.T if transposed else bound
+    if bound.ndim == 1:
+        with suppress(ValueError):
+            bound = np.broadcast_to(bound, shape[::-1] if transposed else shape)
+    bound = np.atleast_2d(bound).T if transposed else np.atleast_2d(bound)
     dim, rank = shape
     if bound.shape[0] != dim or bound.shape[1] > rank:
         expected, got = (" x ".join(map(str, s[::-1] if transposed else s)) for s in (shape, bound.shape))
