@@ -25,7 +25,7 @@ class HALS(BlockDescent):
     """
 
     sweeps: int | None = None
-    eps: float = 0.03
+    eps: float = 0.01
     extrapolate: bool = True
     shuffle: bool = False
 
