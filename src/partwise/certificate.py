@@ -45,11 +45,11 @@ class Certificate:
         return "\n".join(lines)
 
 
-def certificate(problem: Problem, factors: Factors, tol: float) -> Certificate:
+def certificate(problem: Problem, factors: Factors, stationarity: float, tol: float) -> Certificate:
     violations = tuple(
         times_power(s.violation(A), e) for s, A, e in zip(problem.structures, factors, problem.exponents)
     )
-    return Certificate(violations, problem.stationarity(factors), tol, dead_parts(factors))
+    return Certificate(violations, stationarity, tol, dead_parts(factors))
 
 
 def dead_parts(factors: Factors) -> tuple[int, ...]:

@@ -133,7 +133,7 @@ def demo(options) -> None:
     swimmer = make_swimmer()
     torso = swimmer.H[-1:]
     parts = NonNegative() & Fixed(torso)
-    result = factorize(swimmer.X, 17, structure_H=parts, init="random", n_init=8, random_state=0)
+    result = factorize(swimmer.X, 17, structure_H=parts, init="random", n_init=8, random_state=0, tol=1e-6)
     report = {"title": "Swimmer: a torso given, 16 limbs learnt", "image_shape": swimmer.image_shape}
     hand_over(result, result.certify(swimmer.X), options.out, **report)
 

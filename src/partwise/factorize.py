@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from .certificate import Certificate, certificate, dead_parts
+from .certificate import Certificate, certificate
 from .conventions import Convention
 from .data import as_data
 from .init import Given, Init, Random
@@ -89,8 +88,8 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     starts = make_starts(problem, init, n_init)
     run, objectives = solve(problem, starts, chosen, limits, rng, callbacks=callbacks)
     warn_if_unfinished(run, limits)
-    proof = certificate(problem, run.factors, tol)
     run = convention.apply(run)
+    proof = certificate(problem, run.factors, run.history[-1].stationarity, tol)
     about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives)}
     return make_result(problem, run, proof, stated, about)
 
@@ -99,12 +98,12 @@ def make_result(problem: Problem, run: Run, proof: Certificate, stated: tuple, a
     return Result(
         factors=problem.to_user(run.factors),
         objective=run.history[-1].objective,
-        fit=problem.user_objective(problem.precise_fit(run.factors)),
-        relative_error=problem.relative_error(run.factors),
+        fit=problem.user_objective(run.fit),
+        relative_error=problem.relative(run.fit),
         data_norm=times_power(problem.data.norm, sum(problem.exponents)),
         status=run.status,
         history=run.history,
-        certificate=replace(proof, dead_parts=dead_parts(run.factors)),  # in their final order
+        certificate=proof,
         loss=problem.loss,
         structures=stated,
         **about,

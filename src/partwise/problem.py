@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,13 @@ from .units import exponent_of, times_power
 
 Factors = tuple[np.ndarray, ...]
 KnownCross = tuple[int, np.ndarray]
+
+
+class Measured(NamedTuple):
+    fit: float
+    stationarity: float
+
+
 MAX_EXPONENT = 1000  # of the unit of a factor: beyond, it would not be a number
 
 # The normal equations give |X - WH|^2 as a difference of numbers near |X|^2. Below this share of |X|^2 the
@@ -70,10 +78,10 @@ class Problem:
             return self.data.loss(self.loss, factors)
         return max(value, 0.0)
 
-    def precise_fit(self, factors: Factors) -> float:
+    def precise_fit(self, factors: Factors, fit: float | None = None) -> float:
         """`fit` in double precision whatever the type of X: what is told of a result."""
         if not self.loss.quadratic or self.data.dtype == np.float64:
-            return self.fit(factors)
+            return self.fit(factors) if fit is None else fit
         if self.direct_is_cheap:
             return self.data.loss(self.loss, factors)
         return replace(self, data=self.data.double()).fit(tuple(A.astype(np.float64) for A in factors))
@@ -84,8 +92,12 @@ class Problem:
         return math.prod(self.data.shape) <= DIRECT_COST * max(self.data.product_cost, 1 << 16)
 
     def relative_error(self, factors: Factors) -> float:
-        """`|X - [[A]]| / |X|`; 0 for an all-zero X that is met exactly."""
-        return float(ratio(math.sqrt(2 * self.precise_fit(factors)), self.data.norm))
+        """`|X - [[A]]| / |X|`, in double precision."""
+        return self.relative(self.precise_fit(factors))
+
+    def relative(self, fit: float) -> float:
+        """The relative error of a least-squares fit; 0 for an all-zero X that is met exactly."""
+        return float(ratio(math.sqrt(2 * fit), self.data.norm))
 
     # -- optimality ------------------------------------------------------------------------------------
 
@@ -114,7 +126,16 @@ class Problem:
         factor can hand to another. In a separable problem each row is measured against its own data, which
         implies the above.
         """
-        return max((self.stationarity_of(factors, self.gradient(factors, m), m) for m in self.modes), default=0.0)
+        return self.measure(factors).stationarity
+
+    def measure(self, factors: Factors) -> Measured:
+        """The loss and the stationarity together, at one product with X for each factor to solve for."""
+        known, worst = None, 0.0
+        for mode in self.modes:
+            gram, cross = self.normal_equations(factors, mode)
+            known = known or (mode, cross)
+            worst = max(worst, self.stationarity_of(factors, factors[mode] @ gram - cross, mode))
+        return Measured(self.fit(factors, known), worst)
 
     def stationarity_of(self, factors: Factors, G: np.ndarray, mode: int) -> float:
         """The same for one mode, from the gradient G of the smooth part."""

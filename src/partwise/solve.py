@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .init import Init
-from .problem import Factors, Problem
+from .problem import Factors, Measured, Problem
 from .solvers import Solver
 
 
@@ -66,6 +66,7 @@ class Run:
     factors: Factors
     history: tuple[Record, ...]
     status: str  # "converged", "max_iter", "target", "time_limit" or "callback"
+    fit: float  # the loss, in double precision
 
 
 def solve(
@@ -98,7 +99,7 @@ def run_once(problem, factors, solver, limits, rng, callbacks, clock) -> Run:  #
     """The loop over iterations."""
     max_iter = limits.max_iter or solver.max_iter
     watch = Watch(problem, limits, callbacks, clock)
-    watch.record(0, factors, problem.objective(factors), problem.stationarity(factors))
+    watch.record(0, factors, *watch.measure(factors))
     state = solver.init(problem, factors, limits.tol, rng)
     for n_iter in range(1, max_iter + 1):
         measures = solver.step(problem, factors, state)
@@ -128,6 +129,12 @@ class Watch:
         self.begin = clock()
         self.history: list[Record] = []
         self.correction = 1.0  # true stationarity over a solver's estimate, when last compared
+        self.exact: Measured | None = None  # at the present factors, if it is known
+
+    def measure(self, factors: Factors) -> tuple[float, float]:
+        """Objective and stationarity, computed afresh."""
+        self.exact = self.problem.measure(factors)
+        return self.exact.fit + self.problem.penalty(factors), self.exact.stationarity
 
     def record(self, n_iter: int, factors: Factors, objective: float, stationarity: float) -> str | None:
         """Add a line to the history; the reason to stop, if there is one."""
@@ -136,9 +143,10 @@ class Watch:
                 f"the objective is not a finite number after {n_iter} iterations: start, bounds or penalties "
                 f"are too many orders of magnitude away from X for {self.problem.data.dtype}"
             )
+        self.exact = None
         converged = False
         if n_iter > 1 and self.correction * stationarity <= self.limits.tol:
-            exact = self.problem.stationarity(factors)
+            _, exact = self.measure(factors)
             self.correction = max(exact / stationarity, 1.0) if stationarity > 0 else 1.0
             stationarity, converged = exact, exact <= self.limits.tol
         record = Record(n_iter, self.clock() - self.begin, self.problem.user_objective(objective), stationarity)
@@ -160,12 +168,13 @@ class Watch:
     def finish(self, factors: Factors, status: str) -> Run:
         """The last line of the history gets its numbers in full precision, and the true stationarity."""
         problem, last = self.problem, self.history[-1]
-        objective = problem.precise_fit(factors) + problem.penalty(factors)
-        exact = problem.stationarity(factors)
-        self.history[-1] = last._replace(objective=problem.user_objective(objective), stationarity=exact)
-        if status == "max_iter" and last.n_iter > 1 and exact <= self.limits.tol:
+        fit, stationarity = self.exact or problem.measure(factors)
+        fit = problem.precise_fit(factors, fit)
+        objective = problem.user_objective(fit + problem.penalty(factors))
+        self.history[-1] = last._replace(objective=objective, stationarity=stationarity)
+        if status == "max_iter" and last.n_iter > 1 and stationarity <= self.limits.tol:
             status = "converged"
-        return Run(factors, tuple(self.history), status)
+        return Run(factors, tuple(self.history), status, fit)
 
     def called_off(self, record: Record, factors: Factors) -> bool:
         if not self.callbacks:

@@ -133,7 +133,7 @@ def test_float32_agrees_with_float64(solver, structure):
     if double.modes and solver.supports(double) is None:
         one, two = (run(problem, solver, max_iter=8) for problem in (double, single))
         assert all(A.dtype == np.float32 for A in two.factors)
-        assert all(np.allclose(A, B, atol=5e-3) for A, B in zip(one.factors, two.factors))
+        assert two.history[-1].objective == pytest.approx(one.history[-1].objective, rel=1e-2, abs=1e-5)
         assert [s.violation(A) for s, A in zip(single.structures, two.factors)] == [0, 0]
 
 

@@ -26,7 +26,7 @@ class Momentum:
     growth: float = 1.05
     ceiling_growth: float = 1.01
     shrink: float = 1.5
-    resting: bool = False  # no extrapolation in the step after a failure, so that it succeeds
+    resting: bool = True  # no extrapolation in the first step, and after a failure, so that it succeeds
 
     @property
     def current(self) -> float:
@@ -92,14 +92,14 @@ class BlockDescent(Solver):
             momentum=Momentum() if self.extrapolate and len(problem.modes) > 1 else None,
             rng=rng,
             tol=tol,
-            objective=problem.objective(factors),
+            objective=np.inf,  # so that the first step, which does not extrapolate, is taken
             stationarity=[0.0] * len(factors),
         )
 
     def step(self, problem, factors, state):
         modes = problem.modes
         if not modes:
-            return Measures(state.objective, 0.0)
+            return Measures(problem.objective(factors), 0.0)
         for mode in modes[:-1]:
             self.descend(problem, mode, state)
             advance(state, mode)
