@@ -79,10 +79,11 @@ def ours(X, row: Row, W: np.ndarray, H: np.ndarray, solver="auto") -> Iterator[F
     problem = problem_of(X, row).normalized()
     chosen, _ = registry.choose(problem, solver)
     factors = problem.from_user((W.copy(), H.copy()))
-    state = chosen.init(problem, factors, 0.0, check_random_state(0))
-    while True:
-        chosen.step(problem, factors, state)
-        yield problem.to_user(factors)
+    with problem.data.working():
+        state = chosen.init(problem, factors, 0.0, check_random_state(0))
+        while True:
+            chosen.step(problem, factors, state)
+            yield problem.to_user(factors)
 
 
 def one_start(X, row: Row, seed: int, sides: dict[str, Callable]) -> dict[str, Curve]:

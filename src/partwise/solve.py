@@ -99,13 +99,14 @@ def run_once(problem, factors, solver, limits, rng, callbacks, clock) -> Run:  #
     """The loop over iterations."""
     max_iter = limits.max_iter or solver.max_iter
     watch = Watch(problem, limits, callbacks, clock)
-    watch.record(0, factors, *watch.measure(factors))
-    state = solver.init(problem, factors, limits.tol, rng)
-    for n_iter in range(1, max_iter + 1):
-        measures = solver.step(problem, factors, state)
-        if status := watch.record(n_iter, factors, *measures):
-            return watch.finish(factors, status)
-    return watch.finish(factors, "max_iter")
+    with problem.data.working():
+        watch.record(0, factors, *watch.measure(factors))
+        state = solver.init(problem, factors, limits.tol, rng)
+        for n_iter in range(1, max_iter + 1):
+            measures = solver.step(problem, factors, state)
+            if status := watch.record(n_iter, factors, *measures):
+                return watch.finish(factors, status)
+        return watch.finish(factors, "max_iter")
 
 
 class Clock:

@@ -7,6 +7,7 @@ that huge and tiny units are safe. It is applied to products, never to a copy of
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -94,6 +95,10 @@ class Data(ABC):
     def norm(self) -> float:
         """`|X|`."""
         return math.sqrt(self.norm2)
+
+    def working(self) -> AbstractContextManager:
+        """A context for work on this data: who has the cores."""
+        return nullcontext()
 
     @cached_property
     def norm2(self) -> float:

@@ -35,6 +35,10 @@ class Sparse(Data):
     def product(self, B, mode):
         return kernels.of(B).sparse_product(self.unfoldings[mode], B)
 
+    def working(self):
+        # BLAS has only small products here, ours are the large ones
+        return kernels.of(self.unfoldings[0][2]).alone()
+
     def double(self):
         unfoldings = tuple((i, j, values.astype(np.float64)) for i, j, values in self.unfoldings)
         return replace(self, unfoldings=unfoldings, dtype=np.dtype(np.float64))

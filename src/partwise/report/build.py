@@ -85,7 +85,7 @@ def part_table(result: Result, feature_names) -> list[dict]:
                 "share": f"{share:.1%}",
                 "width": f"{share / max(shares.max(), 1e-300):.3f}",
                 "samples": f"{np.mean(noticeable(result.W[:, k])):.0%}",
-                "features": f"{np.mean(noticeable(part)):.0%}",
+                "features": f"{np.mean(noticeable(part)):.1%}",
                 "top": ", ".join(names),
             }
         )
