@@ -5,7 +5,10 @@ from functools import cached_property
 
 import numpy as np
 
+from ..units import exponent_of
 from .base import Data
+
+SAFE_EXPONENT = 200  # entries within 2**+-this have squares that are numbers, and no copy is needed
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +42,7 @@ class Dense(Data):
 
     def blocks(self):
         for rows in self.row_blocks():
-            yield rows, self.array[rows].astype(np.float64) / self.scale
+            yield rows, np.divide(self.array[rows], self.scale, dtype=np.float64)
 
     def gram(self, mode):
         # one pass over X, in blocks across the other dimension
@@ -52,6 +55,9 @@ class Dense(Data):
         return np.take(self.array, i, axis=mode) * before * after
 
     def row_norms2(self, mode):
+        if abs(exponent_of(max(map(abs, self.extremes)) * self.scale)) < SAFE_EXPONENT:
+            squares = np.einsum("ij,ij->" + "ij"[mode], self.array, self.array, dtype=np.float64)
+            return squares / self.scale**2
         total = np.zeros(self.shape[mode])
         for rows, block in self.blocks():
             squares = np.einsum("ij,ij->i" if mode == 0 else "ij,ij->j", block, block)

@@ -205,7 +205,7 @@ def hals(A, G, gram, box, order, inner, rows):
     `order`, fewer once a sweep of the row gains at most `eps` times what its first one did."""
     l1, lower, upper = box
     sweeps, eps = inner
-    boundaries = threads.even(rows.size, A.shape[1] ** 2)
+    boundaries = threads.even(rows.size, A.shape[1] ** 2 * min(sweeps, 8))
     boundaries[1:-1] -= boundaries[1:-1] % LANES
     threads.run(
         lambda i, j: _hals(A, G, gram, l1, lower, upper, order, sweeps, A.dtype.type(eps), rows, i, j),

@@ -12,7 +12,8 @@ from .. import kernels
 from .base import require, whole
 from .block import BlockDescent
 
-FEWEST = 4  # sweeps over a factor
+FEWEST = 4  # sweeps over a factor, and one more for every
+SHARE = 4  # sweeps' worth of multiplications in the product with X
 ALONE = 100  # sweeps where the other factors are held
 
 
@@ -49,4 +50,4 @@ class HALS(BlockDescent):
         if problem.separable and self.sweeps is None:
             # nothing else will change: go for the end, where gains are tol^2 of what they were
             return ALONE, min(self.eps, tol**2)
-        return self.sweeps or FEWEST + problem.data.product_cost // (2 * A.size), self.eps
+        return self.sweeps or FEWEST + problem.data.product_cost // (SHARE * A.size), self.eps
