@@ -26,8 +26,11 @@ class Data(ABC):
     scale: float
 
     def scaled(self, scale: float) -> "Data":
-        """The same stored array, its entries divided by `scale` as well."""
-        return replace(self, scale=self.scale * scale)
+        """The same stored array, its entries divided by `scale` as well; what is known of them carries over."""
+        data = replace(self, scale=self.scale * scale)
+        if "extremes" in self.__dict__:
+            data.__dict__["extremes"] = tuple(end / scale for end in self.extremes)
+        return data
 
     def cross(self, factors: tuple[np.ndarray, ...], mode: int) -> np.ndarray:
         """X unfolded along `mode` times the other factor: (dim, rank). The factor of `mode` is not read."""

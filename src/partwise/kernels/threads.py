@@ -14,7 +14,7 @@ import joblib
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-CHUNK_WORK = 100_000  # updates of one number below which a task is not worth handing to another thread
+CHUNK_WORK = 1_000_000  # updates of one number below which a task is not worth handing to another thread
 
 
 @cache

@@ -21,7 +21,7 @@ from .base import Measures, Solver
 class Momentum:
     """How far to extrapolate, and how that adapts (Ang and Gillis 2019, section 3.4)."""
 
-    beta: float = 0.8  # the present step beyond the new point, in units of the last step
+    beta: float = 0.5  # the present step beyond the new point, in units of the last step
     ceiling: float = 1.0  # beta does not grow beyond this
     growth: float = 1.05
     ceiling_growth: float = 1.01
