@@ -64,7 +64,7 @@ def test_target_and_time_limit():
     middle = full.history[5].objective
     early = quiet(X, 4, target=middle)
     assert early.status == "target"
-    assert early.objective <= middle
+    assert early.objective <= middle * (1 + 1e-9)  # the last record is computed afresh
     assert early.n_iter < full.n_iter
     assert quiet(X, 4, time_limit=1e-9, n_init=50).status == "time_limit"
     assert len(quiet(X, 4, time_limit=1e-9, n_init=50).objectives) == 1
