@@ -52,7 +52,7 @@ def problem_of(X, row: Row) -> Problem:
     return pose(as_data(X), Frobenius(), (structure, structure), row.rank)
 
 
-def record(steps: Iterator[Factors], judge: Problem, stop: Callable[[float, float, int], bool]) -> Curve:
+def record(steps: Iterator[Callable[[], Factors]], judge: Problem, stop: Callable[[float, float, int], bool]) -> Curve:
     """Run a side step by step; the clock stands still while the judge works."""
     curve, spent = Curve([], []), 0.0
     while True:
@@ -60,21 +60,21 @@ def record(steps: Iterator[Factors], judge: Problem, stop: Callable[[float, floa
         factors = next(steps)
         spent += time.perf_counter() - start
         curve.times.append(spent)
-        curve.objectives.append(judge.objective(factors))
+        curve.objectives.append(judge.objective(factors()))
         if stop(spent, curve.objectives[-1], len(curve.times)):
             return curve
 
 
-def scikit_learn(X, row: Row, W: np.ndarray, H: np.ndarray) -> Iterator[Factors]:
+def scikit_learn(X, row: Row, W: np.ndarray, H: np.ndarray) -> Iterator[Callable[[], Factors]]:
     """The iterations of scikit-learn's solver "cd"."""
     W, H, rng = W.copy(), H.copy(), check_random_state(0)
     while True:
         _update_coordinate_descent(X, W, H, row.l1, 0.0, False, rng)
         _update_coordinate_descent(X.T, H, W, row.l1, 0.0, False, rng)
-        yield W, H
+        yield lambda: (W, H)
 
 
-def ours(X, row: Row, W: np.ndarray, H: np.ndarray, solver="auto") -> Iterator[Factors]:
+def ours(X, row: Row, W: np.ndarray, H: np.ndarray, solver="auto") -> Iterator[Callable[[], Factors]]:
     """The iterations of partwise, everything before the first of them included."""
     problem = problem_of(X, row).normalized()
     chosen, _ = registry.choose(problem, solver)
@@ -83,7 +83,7 @@ def ours(X, row: Row, W: np.ndarray, H: np.ndarray, solver="auto") -> Iterator[F
         state = chosen.init(problem, factors, 0.0, check_random_state(0))
         while True:
             chosen.step(problem, factors, state)
-            yield problem.to_user(factors)
+            yield lambda: problem.to_user(factors)
 
 
 def one_start(X, row: Row, seed: int, sides: dict[str, Callable]) -> dict[str, Curve]:

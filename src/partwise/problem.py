@@ -141,7 +141,10 @@ class Problem:
         """The same for one mode, from the gradient G of the smooth part."""
         if self.separable:
             return float(np.max(self.row_stationarity(factors, G, mode), initial=0.0))
-        gains = self.structures[mode].gains(factors[mode], G, self.curvature(factors, mode))
+        return self.relative_gain(self.structures[mode].gains(factors[mode], G, self.curvature(factors, mode)))
+
+    def relative_gain(self, gains: np.ndarray) -> float:
+        """`sqrt(2 gain) / |X|` of the component that can gain most."""
         return float(ratio(math.sqrt(2 * np.max(gains, initial=0.0)), self.data.norm))
 
     def row_stationarity(self, factors: Factors, G: np.ndarray, mode: int) -> np.ndarray:

@@ -41,7 +41,7 @@ def test_hals_is_cyclic_coordinate_descent(box):
         for k in [2, 0, 1, 5, 4, 3]:
             g = expected @ gram[k] - cross[:, k]
             expected[:, k] = best(expected[:, k], g, gram[k, k], full[0], full[1][0, k], full[2][0, k])
-    kernels.of(A).hals(A, G, gram, full, np.array([2, 0, 1, 5, 4, 3]), (3, 0.0), np.arange(DIM))
+    kernels.of(A).hals(A, cross, gram, full, np.array([2, 0, 1, 5, 4, 3]), (3, 0.0), np.arange(DIM))
     assert np.allclose(A, expected, atol=1e-12)
     assert np.allclose(G, A @ gram - cross, atol=1e-10)
 
@@ -65,7 +65,7 @@ def test_gcd_takes_the_best_coordinate_of_each_row(box):
             if gain.max() <= limit:
                 break
             expected[i, gain.argmax()] = x[gain.argmax()]
-    kernels.of(A).gcd(A, G, gram, full, np.arange(DIM), (500, 1e-3), shared=True)
+    kernels.of(A).gcd(A, cross, gram, full, np.arange(DIM), (500, 1e-3), shared=True)
     assert np.allclose(A, expected, atol=1e-10)
     assert np.allclose(G, A @ gram - cross, atol=1e-9)
 
@@ -73,7 +73,7 @@ def test_gcd_takes_the_best_coordinate_of_each_row(box):
 def test_gcd_budget_is_kept():
     A, G, gram, _, full = setting()
     before = A.copy()
-    kernels.of(A).gcd(A, G, gram, full, np.arange(DIM), (2, 0.0), shared=True)
+    kernels.of(A).gcd(A, cross, gram, full, np.arange(DIM), (2, 0.0), shared=True)
     assert (before != A).sum(axis=1).max() <= 2
 
 
@@ -90,8 +90,8 @@ def test_only_the_rows_asked_for_move(name):
     A, G, gram, cross, full = setting()
     before, rows = A.copy(), np.array([3, 50, 199])
     call = {
-        "hals": lambda k: k.hals(A, G, gram, full, np.arange(RANK), (2, 0.0), rows),
-        "gcd": lambda k: k.gcd(A, G, gram, full, rows, (50, 1e-3), shared=False),
+        "hals": lambda k: k.hals(A, cross, gram, full, np.arange(RANK), (2, 0.0), rows),
+        "gcd": lambda k: k.gcd(A, cross, gram, full, rows, (50, 1e-3), shared=False),
         "mu": lambda k: k.mu(A, A @ gram, np.abs(cross), full, rows),
     }
     call[name](kernels.of(A))
@@ -105,13 +105,13 @@ def test_a_dead_partner_leaves_only_the_penalty():
         gram[2, :] = gram[:, 2] = 0
         G[:, 2] = 0
         before = A[:, 2].copy()
-        kernels.of(A).hals(A, G, gram, full, np.arange(RANK), (1, 0.0), np.arange(DIM))
+        kernels.of(A).hals(A, cross, gram, full, np.arange(RANK), (1, 0.0), np.arange(DIM))
         assert np.array_equal(A[:, 2], before if expected is None else np.full(DIM, expected))
 
 
 def test_bounds_are_met_exactly_in_float32():
     A, G, gram, _, full = setting(upper=0.3, dtype=np.float32)
-    kernels.of(A).hals(A, G, gram, full, np.arange(RANK), (5, 0.0), np.arange(DIM))
+    kernels.of(A).hals(A, cross, gram, full, np.arange(RANK), (5, 0.0), np.arange(DIM))
     assert A.max() <= np.float32(0.3)
     assert A.dtype == np.float32
 

@@ -7,13 +7,14 @@ that huge and tiny units are safe. It is applied to products, never to a copy of
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
+from .. import kernels
 from ..losses import Loss
 
 BLOCK = 1 << 19  # entries of a reconstruction held at a time
@@ -35,12 +36,12 @@ class Data(ABC):
     def cross(self, factors: tuple[np.ndarray, ...], mode: int) -> np.ndarray:
         """X unfolded along `mode` times the other factor: (dim, rank). The factor of `mode` is not read."""
         before, after = self.inverse_scale
-        out = self.product(factors[1 - mode] * before, mode)
+        out = self.product(factors[1 - mode], before, mode)
         return out if after == 1 else out * after
 
     @abstractmethod
-    def product(self, B: np.ndarray, mode: int) -> np.ndarray:
-        """The stored array, unfolded along `mode`, times B, in C order."""
+    def product(self, B: np.ndarray, scale, mode: int) -> np.ndarray:
+        """The stored array, unfolded along `mode`, times `B * scale`, in C order."""
 
     @cached_property
     def inverse_scale(self) -> tuple:
@@ -79,6 +80,11 @@ class Data(ABC):
     def matrix(self):
         """The stored array, not scaled: what library routines take."""
 
+    @property
+    @abstractmethod
+    def values(self) -> np.ndarray:
+        """The numbers that are stored, not scaled."""
+
     @cached_property
     @abstractmethod
     def extremes(self) -> tuple[float, float]:
@@ -100,8 +106,8 @@ class Data(ABC):
         return math.sqrt(self.norm2)
 
     def working(self) -> AbstractContextManager:
-        """A context for work on this data: who has the cores."""
-        return nullcontext()
+        """A context for work on this data: our kernels have the cores, BLAS only small products."""
+        return kernels.of(self.values).alone()
 
     @cached_property
     def norm2(self) -> float:

@@ -29,15 +29,15 @@ class Sparse(Data):
         return sparse.csr_array((values, indices, indptr), shape=self.shape, copy=False)
 
     @property
+    def values(self):
+        return self.unfoldings[0][2]
+
+    @property
     def product_cost(self):
-        return self.unfoldings[0][2].size
+        return self.values.size
 
-    def product(self, B, mode):
-        return kernels.of(B).sparse_product(self.unfoldings[mode], B)
-
-    def working(self):
-        # BLAS has only small products here, ours are the large ones
-        return kernels.of(self.unfoldings[0][2]).alone()
+    def product(self, B, scale, mode):
+        return kernels.of(B).sparse_product(self.unfoldings[mode], B, scale)
 
     def double(self):
         unfoldings = tuple((i, j, values.astype(np.float64)) for i, j, values in self.unfoldings)
@@ -68,7 +68,7 @@ class Sparse(Data):
 
     @cached_property
     def extremes(self):
-        values = self.unfoldings[0][2]
+        values = self.values
         full = values.size == self.shape[0] * self.shape[1]
         ends = [] if full else [0.0]
         if values.size:
@@ -77,8 +77,7 @@ class Sparse(Data):
 
     @cached_property
     def mean(self):
-        values = self.unfoldings[0][2]
-        return float(np.abs(values.astype(np.float64) / self.scale).sum()) / (self.shape[0] * self.shape[1])
+        return float(np.abs(self.values.astype(np.float64) / self.scale).sum()) / (self.shape[0] * self.shape[1])
 
 
 def canonical(X):

@@ -51,13 +51,12 @@ class State:
     points: list[np.ndarray]  # where the next update starts: the factors, extrapolated, within their bounds
     origins: list[np.ndarray]  # the last update of each factor, before extrapolation
     equations: list[Any]  # pairs: gram and cross of each mode, None when stale
-    gradients: list[Any]  # arrays: of the loss and the smooth penalty at `points`, None when stale
     boxes: list[tuple]  # (l1, lower, upper) of each mode, as kernels take them
     momentum: Momentum | None  # None: no extrapolation
     rng: np.random.RandomState
     tol: float
     objective: float  # at the factors
-    stationarity: list[float]  # the latest of each mode
+    stationarity: list[float]  # the latest estimate of each mode
 
     @property
     def beta(self) -> float:
@@ -70,8 +69,9 @@ class BlockDescent(Solver):
     extrapolate: bool
 
     @abstractmethod
-    def update(self, problem: Problem, mode: int, state: State, rows: np.ndarray) -> None:
-        """Improve the given rows of `state.points[mode]` in place and keep `state.gradients[mode]` current."""
+    def update(self, problem: Problem, mode: int, state: State, rows: np.ndarray) -> np.ndarray:
+        """Improve the given rows of `state.points[mode]` in place, by `state.equations[mode]`. Returns what each
+        component could have gained before, as `Structure.gains` has it or an estimate of it, (rank,)."""
 
     def supports(self, problem):
         name = type(self).__name__
@@ -87,7 +87,6 @@ class BlockDescent(Solver):
             points=[A.copy() for A in factors],
             origins=[A.copy() for A in factors],
             equations=[None] * len(factors),
-            gradients=[None] * len(factors),
             boxes=[s.elementwise.box(A) for s, A in zip(problem.structures, factors)],
             momentum=Momentum() if self.extrapolate and len(problem.modes) > 1 else None,
             rng=rng,
@@ -111,40 +110,26 @@ class BlockDescent(Solver):
             accept(problem, factors, state, objective)
         else:
             retreat(factors, state)
-        if len(modes) > 1:
-            refresh(problem, modes[0], state)
-            state.stationarity[modes[0]] = measure(problem, modes[0], state)
         return Measures(state.objective, max(state.stationarity))
 
     def descend(self, problem: Problem, mode: int, state: State) -> None:
         """Update one factor; the normal equations of the others are then stale."""
-        if problem.separable:
-            state.gradients[mode] = None  # afresh: nothing else renews it, and updates in place drift
-        refresh(problem, mode, state)
+        if state.equations[mode] is None:
+            state.equations[mode] = problem.normal_equations(tuple(state.points), mode)
         A = state.points[mode]
         rows = np.arange(A.shape[0])
         if problem.separable:
             # rows that are done stay as they are, whatever the others still need
-            left = problem.row_stationarity(tuple(state.points), state.gradients[mode], mode)
+            gram, cross = state.equations[mode]
+            left = problem.row_stationarity(tuple(state.points), A @ gram - cross, mode)
             rows = np.flatnonzero(left > max(state.tol, np.finfo(A.dtype).eps))
-        self.update(problem, mode, state, rows)
+            self.update(problem, mode, state, rows)
+            state.stationarity[mode] = float(np.max(left, initial=0.0))
+        else:
+            state.stationarity[mode] = problem.relative_gain(self.update(problem, mode, state, rows))
         for other in range(len(state.points)):
             if other != mode:
-                state.equations[other] = state.gradients[other] = None
-
-
-def refresh(problem: Problem, mode: int, state: State) -> None:
-    """Normal equations and gradient of a mode at the present points, unless they are current."""
-    if state.equations[mode] is None:
-        state.equations[mode] = problem.normal_equations(tuple(state.points), mode)
-    if state.gradients[mode] is None:
-        gram, cross = state.equations[mode]
-        state.gradients[mode] = state.points[mode] @ gram
-        state.gradients[mode] -= cross
-
-
-def measure(problem: Problem, mode: int, state: State) -> float:
-    return problem.stationarity_of(tuple(state.points), state.gradients[mode], mode)
+                state.equations[other] = None
 
 
 def advance(state: State, mode: int) -> None:
@@ -155,7 +140,6 @@ def advance(state: State, mode: int) -> None:
     new = state.points[mode]
     state.points[mode] = kernels.of(new).extrapolate(new, state.origins[mode], state.beta, state.boxes[mode])
     state.origins[mode] = new
-    state.gradients[mode] = None
 
 
 def accept(problem: Problem, factors: Factors, state: State, objective: float) -> None:
@@ -163,7 +147,6 @@ def accept(problem: Problem, factors: Factors, state: State, objective: float) -
     for A, point in zip(factors, state.points):
         A[:] = point
     state.objective = objective
-    state.stationarity[last] = measure(problem, last, state)
     advance(state, last)
     if state.momentum:
         state.momentum.succeed()
@@ -173,6 +156,6 @@ def retreat(factors: Factors, state: State) -> None:
     """The candidate was worse: start again from the factors, without extrapolation for one step."""
     for mode, A in enumerate(factors):
         state.points[mode][:] = state.origins[mode][:] = A
-        state.equations[mode] = state.gradients[mode] = None
+        state.equations[mode] = None
     if state.momentum:
         state.momentum.fail()

@@ -27,6 +27,6 @@ class GCD(BlockDescent):
         return 1.0, "greedy coordinate descent suits sparse factors"
 
     def update(self, problem, mode, state, rows):
-        A, (gram, _) = state.points[mode], state.equations[mode]
+        A, (gram, cross) = state.points[mode], state.equations[mode]
         inner = self.updates * problem.rank, self.eps
-        kernels.of(A).gcd(A, state.gradients[mode], gram, state.boxes[mode], rows, inner, shared=not problem.separable)
+        return kernels.of(A).gcd(A, cross, gram, state.boxes[mode], rows, inner, shared=not problem.separable)

@@ -39,10 +39,10 @@ class HALS(BlockDescent):
         return 2.0, "cyclic coordinate descent carries many rows at once: mostly the fastest for elementwise structures"
 
     def update(self, problem, mode, state, rows):
-        A, (gram, _) = state.points[mode], state.equations[mode]
+        A, (gram, cross) = state.points[mode], state.equations[mode]
         order = state.rng.permutation(problem.rank) if self.shuffle else np.arange(problem.rank)
         inner = self.inner(problem, A, state.tol)
-        kernels.of(A).hals(A, state.gradients[mode], gram, state.boxes[mode], order, inner, rows)
+        return kernels.of(A).hals(A, cross, gram, state.boxes[mode], order, inner, rows)
 
     def inner(self, problem, A, tol):
         """How many sweeps, and the share of the first one's gain at which a row has had enough."""

@@ -26,6 +26,7 @@ class MU(BlockDescent):
 
     def update(self, problem, mode, state, rows):
         A, (gram, cross) = state.points[mode], state.equations[mode]
-        kernels.of(A).mu(A, A @ gram, cross, state.boxes[mode], rows)
-        np.matmul(A, gram, out=state.gradients[mode])
-        state.gradients[mode] -= cross
+        product = A @ gram
+        gains = problem.structures[mode].gains(A, product - cross, np.diag(gram))
+        kernels.of(A).mu(A, product, cross, state.boxes[mode], rows)
+        return gains

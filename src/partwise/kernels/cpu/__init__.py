@@ -1,0 +1,14 @@
+"""Numba kernels for NumPy arrays: what solvers, data and structures call. They split the rows over threads; the
+compiled bodies are module-level functions of arrays and numbers, cached on disk."""
+
+from ..threads import blas
+from .extrapolate import extrapolate
+from .gains import gain_columns, gain_rows
+from .gcd import gcd
+from .hals import hals
+from .mu import mu
+from .products import dense_product, sparse_product
+
+alone = blas.on_one_thread  # a context in which kernels have the cores to themselves
+
+__all__ = ["alone", "dense_product", "extrapolate", "gain_columns", "gain_rows", "gcd", "hals", "mu", "sparse_product"]

@@ -1,0 +1,50 @@
+"""What the kernels share: how they are compiled, and one coordinate with its best value.
+
+Common arguments of the block updates, for one factor `A` (dim, rank) with the others held:
+`cross` and `gram` of the normal equations, ridge included, so that the gradient is `A gram - cross`;
+`box = (l1, lower, upper)`: the weight of |A| and its bounds, (dim, rank) or one row for all;
+`rows` the rows to update. Where G stands for the gradient it is given as an array.
+"""
+
+import numpy as np
+from numba import njit
+
+from .simd import LINE
+
+compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc", "nnan"})
+
+
+@compiled
+def aligned(n, like):
+    """Zeros, n of them of the type of an array, from the beginning of a cache line."""
+    space = np.zeros(n + LINE // like.itemsize, like.dtype)
+    skip = (-space.ctypes.data) % LINE // like.itemsize
+    return space[skip : skip + n]
+
+
+@compiled
+def best(a, g, inverse, threshold, lower, upper):
+    """The minimiser in [lower, upper] of `g (x - a) + d/2 (x - a)^2 + l1 |x|`, with 1/d and l1/d given."""
+    u = a - inverse * g
+    x = u - min(max(u, -threshold), threshold)
+    return min(max(x, lower), upper)
+
+
+@compiled
+def gain(a, x, g, d, l1):
+    """By how much `g (x - a) + d/2 (x - a)^2 + l1 |x|` at x is below its value at a."""
+    s = x - a
+    return -s * (g + d * s / 2) - l1 * (abs(x) - abs(a))
+
+
+@compiled
+def curvature(d, l1):
+    """`1 / d` and `l1 / d` of each coordinate; where d = 0 only the penalty acts."""
+    inverse, threshold = np.zeros_like(d), np.zeros_like(d)
+    for k in range(d.size):
+        if d[k] > 0:
+            inverse[k] = 1 / d[k]
+            threshold[k] = l1 * inverse[k]
+        elif l1 > 0:
+            threshold[k] = np.inf
+    return inverse, threshold

@@ -1,0 +1,130 @@
+"""Cyclic coordinate descent on many rows at once.
+
+Every row of a factor is a small quadratic problem with the same gram, so a vector register holds the same coordinate
+of several rows (lanes), and a sweep over the components moves all of them in step. A lane whose row has had enough
+is given the next row at once: rows may need very different numbers of sweeps.
+"""
+
+import numpy as np
+from numba.extending import overload
+
+from .. import threads
+from .base import aligned, best, compiled, curvature
+from .simd import VECTOR, VECTORS, panel
+
+
+def lane_bounds(bound, lanes):
+    """Bounds of the rows in the lanes: (rank, lanes), or as they are, (rank,), where all rows have the same."""
+
+
+@overload(lane_bounds)
+def _(bound, lanes):
+    if bound.ndim == 1:
+        return lambda bound, lanes: bound
+    return lambda bound, lanes: np.zeros((bound.shape[1], lanes), bound.dtype)
+
+
+def load_bound(lane, bound, b, i):
+    """Row i into lane b."""
+
+
+@overload(load_bound)
+def _(lane, bound, b, i):
+    if bound.ndim == 1:
+        return lambda lane, bound, b, i: None
+
+    def load(lane, bound, b, i):
+        for k in range(bound.shape[1]):
+            lane[k, b] = bound[i, k]
+
+    return load
+
+
+def entry(bound, b):
+    """The bound in lane b: one for all, or an array of them."""
+
+
+@overload(entry)
+def _(bound, b):
+    return (lambda bound, b: bound[b]) if hasattr(bound, "ndim") else (lambda bound, b: bound)
+
+
+@compiled
+def _coordinate(a, g, low, high, inverse, threshold, d, fresh, moved):
+    """The coordinate of every lane to its best value. Adds `d step^2` to `moved`; returns its sum over fresh lanes."""
+    total = a.dtype.type(0)
+    for b in range(a.size):
+        x = best(a[b], g[b], inverse, threshold, entry(low, b), entry(high, b))
+        step = x - a[b]
+        a[b] = x
+        change = d * step * step
+        moved[b] += change
+        total += fresh[b] * change
+    return total
+
+
+@compiled
+def _hals(A, cross, gram, l1, lower, upper, order, sweeps, eps, rows, start, stop):
+    rank = A.shape[1]
+    lanes = VECTORS * VECTOR // A.itemsize
+    inverse, threshold = curvature(np.diag(gram), l1)
+    lo, hi = lane_bounds(lower, lanes), lane_bounds(upper, lanes)
+    flat = aligned(rank * lanes, A)
+    a, minus_cross = flat.reshape(rank, lanes), aligned(rank * lanes, A).reshape(rank, lanes)
+    # of each lane: the gradient, how far the sweep moved it, how far its first one did, whether this is its first
+    g, moved, first, fresh = aligned(lanes, A), aligned(lanes, A), aligned(lanes, A), aligned(lanes, A)
+    row, age = np.full(lanes, -1), np.full(lanes, sweeps)
+    changes = np.zeros(rank)
+    upcoming, busy = start, 0
+    while True:
+        for b in range(lanes):  # rows that are done leave, others take their place
+            if age[b] < sweeps and moved[b] > eps * first[b]:
+                continue
+            if row[b] >= 0:
+                busy -= 1
+                for k in range(rank):
+                    A[row[b], k] = a[k, b]
+                row[b] = -1
+            if upcoming < stop:
+                i = row[b] = rows[upcoming]
+                upcoming += 1
+                busy += 1
+                age[b] = 0
+                fresh[b] = 1
+                for k in range(rank):
+                    a[k, b] = A[i, k]
+                    minus_cross[k, b] = -cross[i, k]
+                load_bound(lo, lower, b, i)
+                load_bound(hi, upper, b, i)
+        if busy == 0:
+            return changes
+        moved[:] = 0
+        for k in order:
+            panel(gram[k], flat, rank, minus_cross[k], g)
+            changes[k] += _coordinate(a[k], g, lo[k], hi[k], inverse[k], threshold[k], gram[k, k], fresh, moved)
+        for b in range(lanes):
+            if age[b] == 0:
+                first[b] = moved[b]
+                fresh[b] = 0
+            age[b] += 1
+
+
+def hals(A, cross, gram, box, order, inner, rows):
+    """Cyclic coordinate descent on each row: `inner = (sweeps, eps)`, at most `sweeps` over the components in
+    `order`, fewer once a sweep moves the row by at most `eps` of what its first one did (in `sum_k d_k step_k^2`,
+    as Gillis and Glineur 2012, Neural Computation 24(4), with the second derivatives d = diag(gram)).
+
+    Returns half of that sum over the first sweeps, component by component: an estimate of `gain_columns`.
+    """
+    l1, lower, upper = box
+    sweeps, eps = inner
+    if lower.shape[0] == upper.shape[0] == 1:
+        lower, upper = lower[0], upper[0]
+    elif lower.shape != upper.shape:
+        lower, upper = (np.ascontiguousarray(np.broadcast_to(bound, A.shape)) for bound in (lower, upper))
+    boundaries = threads.even(rows.size, A.shape[1] ** 2 * min(sweeps, 8))
+    eps = A.dtype.type(eps)
+    changes = threads.run(
+        lambda i, j: _hals(A, cross, gram, l1, lower, upper, order, sweeps, eps, rows, i, j), boundaries
+    )
+    return np.sum(changes, axis=0) / 2
