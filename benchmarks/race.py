@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from sklearn.decomposition._nmf import _update_coordinate_descent
@@ -78,12 +79,11 @@ def ours(X, row: Row, W: np.ndarray, H: np.ndarray, solver="auto") -> Iterator[C
     """The iterations of partwise, everything before the first of them included."""
     problem = problem_of(X, row).normalized()
     chosen, _ = registry.choose(problem, solver)
-    factors = problem.from_user((W.copy(), H.copy()))
     with problem.data.working():
-        state = chosen.init(problem, factors, 0.0, check_random_state(0))
+        state = chosen.init(problem, problem.from_user((W, H)), 0.0, check_random_state(0))
         while True:
-            chosen.step(problem, factors, state)
-            yield lambda: problem.to_user(factors)
+            factors = chosen.step(problem, state).factors
+            yield partial(problem.to_user, factors)
 
 
 def one_start(X, row: Row, seed: int, sides: dict[str, Callable]) -> dict[str, Curve]:

@@ -137,7 +137,7 @@ def default_init(problem: Problem) -> Init:
 
 def as_init(spec) -> Init:
     if isinstance(spec, Result):
-        return Given(spec.factors)
+        return Given(tuple(spec.factors))
     if isinstance(spec, tuple | list):
         if len(spec) != 2:
             raise ValueError(f"init as arrays must be a pair (W, H), got {len(spec)} items")

@@ -16,13 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from . import kernels
 from .data import Data
 from .losses import Loss
 from .structures import Structure
 from .units import exponent_of, times_power
 
-Factors = tuple[np.ndarray, ...]
-KnownCross = tuple[int, np.ndarray]
+Factors = Sequence[np.ndarray]
+KnownEquations = tuple[int, np.ndarray, np.ndarray]
 
 
 class Measured(NamedTuple):
@@ -58,22 +59,22 @@ class Problem:
 
     # -- objective -------------------------------------------------------------------------------------
 
-    def objective(self, factors: Factors, known: KnownCross | None = None) -> float:
+    def objective(self, factors: Factors, known: KnownEquations | None = None) -> float:
         """`loss(X, [[A]]) + sum_i g_i(A_i)`."""
         return self.fit(factors, known) + self.penalty(factors)
 
     def penalty(self, factors: Factors) -> float:
         return sum(structure.value(A) for structure, A in zip(self.structures, factors))
 
-    def fit(self, factors: Factors, known: KnownCross | None = None) -> float:
-        """The loss alone. `known`: a mode and its `cross` at these factors, to save the product."""
+    def fit(self, factors: Factors, known: KnownEquations | None = None) -> float:
+        """The loss alone. `known`: a mode and its normal equations at these factors, to save the product."""
         if not self.loss.quadratic:
             return self.data.loss(self.loss, factors)
-        mode, cross = known or (0, self.data.cross(factors, 0))
+        mode, gram, cross = known or (0, *self.normal_equations(factors, 0))
         A = factors[mode]
-        gram = hadamard(gram_of(B).astype(np.float64) for B in factors)
-        inner = float(np.einsum("ik,ik->", cross, A, dtype=np.float64))
-        value = 0.5 * (self.data.norm2 - 2 * inner + float(gram.sum()))
+        own = gram_of(A).astype(np.float64)
+        model = float(np.vdot(gram, own)) - self.structures[mode].ridge * float(np.trace(own))
+        value = 0.5 * (self.data.norm2 - 2 * kernels.of(A).inner(A, cross) + model)
         if value < CANCELLATION[self.data.dtype] * self.data.norm2 and self.direct_is_cheap:
             return self.data.loss(self.loss, factors)
         return max(value, 0.0)
@@ -133,7 +134,7 @@ class Problem:
         known, worst = None, 0.0
         for mode in self.modes:
             gram, cross = self.normal_equations(factors, mode)
-            known = known or (mode, cross)
+            known = known or (mode, gram, cross)
             worst = max(worst, self.stationarity_of(factors, factors[mode] @ gram - cross, mode))
         return Measured(self.fit(factors, known), worst)
 
@@ -206,7 +207,7 @@ def pose(data: Data, loss: Loss, structures: Sequence[Structure], rank: int) -> 
 
 
 def gram_of(A: np.ndarray) -> np.ndarray:
-    return A.T @ A
+    return kernels.of(A).gram(A)
 
 
 def hadamard(arrays: Iterable[np.ndarray]) -> np.ndarray:

@@ -103,8 +103,8 @@ def run_once(problem, factors, solver, limits, rng, callbacks, clock) -> Run:  #
         watch.record(0, factors, *watch.measure(factors))
         state = solver.init(problem, factors, limits.tol, rng)
         for n_iter in range(1, max_iter + 1):
-            measures = solver.step(problem, factors, state)
-            if status := watch.record(n_iter, factors, *measures):
+            factors, objective, stationarity = solver.step(problem, state)
+            if status := watch.record(n_iter, factors, objective, stationarity):
                 return watch.finish(factors, status)
         return watch.finish(factors, "max_iter")
 

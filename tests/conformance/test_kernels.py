@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from partwise import kernels
 
@@ -15,7 +16,7 @@ def setting(l1=0.0, lower=0.0, upper=np.inf, dtype=np.float64):
     A = np.clip(RNG.uniform(size=(DIM, RANK)), lower, upper).astype(dtype)
     cross = (A @ gram + 3 * RNG.normal(size=A.shape)).astype(dtype)
     box = dtype(l1), np.full((1, RANK), lower, dtype), np.full((1, RANK), upper, dtype)
-    return A, A @ gram - cross, gram, cross, box
+    return A, gram, cross, box
 
 
 def best(a, g, d, l1, lower, upper):
@@ -35,20 +36,68 @@ cases = pytest.mark.parametrize("box", BOXES, ids=str)
 
 @cases
 def test_hals_is_cyclic_coordinate_descent(box):
-    A, G, gram, cross, full = setting(**box)
+    A, gram, cross, full = setting(**box)
     expected = A.copy()
     for _ in range(3):
         for k in [2, 0, 1, 5, 4, 3]:
             g = expected @ gram[k] - cross[:, k]
             expected[:, k] = best(expected[:, k], g, gram[k, k], full[0], full[1][0, k], full[2][0, k])
-    kernels.of(A).hals(A, cross, gram, full, np.array([2, 0, 1, 5, 4, 3]), (3, 0.0), np.arange(DIM))
-    assert np.allclose(A, expected, atol=1e-12)
-    assert np.allclose(G, A @ gram - cross, atol=1e-10)
+    new, _ = kernels.of(A).hals(A, cross, gram, full, np.array([2, 0, 1, 5, 4, 3]), (3, 0.0), np.arange(DIM))
+    assert np.allclose(new, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_hals_gives_each_row_the_sweeps_it_needs(dtype):
+    """A row ends when a sweep moves it by at most eps of its first one, whatever its neighbours do."""
+    A, gram, cross, full = setting(dtype=dtype)
+    eps, d = 0.1, np.diag(gram)
+    expected, sweeps = A.astype(np.float64), np.zeros(DIM, int)
+    for i in range(DIM):
+        a, first = expected[i], None
+        while sweeps[i] < 7:
+            moved = 0.0
+            for k in range(RANK):
+                old = a[k]
+                a[k] = best(old, a @ gram[k] - cross[i, k], d[k], 0.0, 0.0, np.inf)
+                moved += d[k] * (a[k] - old) ** 2
+            first = moved if first is None else first
+            sweeps[i] += 1
+            if moved <= eps * first:
+                break
+    new, _ = kernels.of(A).hals(A, cross, gram, full, np.arange(RANK), (7, eps), np.arange(DIM))
+    assert len(set(sweeps)) > 2
+    assert np.allclose(new, expected, atol=1e-12 if dtype == np.float64 else 1e-3)
+
+
+def test_hals_tells_how_far_the_first_sweep_went():
+    A, gram, cross, full = setting()
+    moved, now = np.zeros(RANK), A.copy()
+    for k in range(RANK):
+        x = best(now[:, k], now @ gram[k] - cross[:, k], gram[k, k], 0.0, 0.0, np.inf)
+        moved[k] = gram[k, k] * np.square(x - now[:, k]).sum() / 2
+        now[:, k] = x
+    _, told = kernels.of(A).hals(A, cross, gram, full, np.arange(RANK), (4, 0.01), np.arange(DIM))
+    assert np.allclose(told, moved)
+
+
+@pytest.mark.parametrize("ends", ["lower", "upper", "both"])
+def test_hals_takes_bounds_of_single_entries(ends):
+    A, gram, cross, (l1, lower, upper) = setting()
+    entries = RNG.uniform(0.1, 0.9, size=A.shape)
+    lower = entries / 2 if ends in ("lower", "both") else lower
+    upper = entries if ends in ("upper", "both") else upper
+    A = np.clip(A, lower, upper)
+    expected = A.copy()
+    for k in range(RANK):
+        low, high = np.broadcast_to(lower, A.shape)[:, k], np.broadcast_to(upper, A.shape)[:, k]
+        expected[:, k] = best(expected[:, k], expected @ gram[k] - cross[:, k], gram[k, k], l1, low, high)
+    new, _ = kernels.of(A).hals(A, cross, gram, (l1, lower, upper), np.arange(RANK), (1, 0.0), np.arange(DIM))
+    assert np.allclose(new, expected)
 
 
 @cases
 def test_gcd_takes_the_best_coordinate_of_each_row(box):
-    A, G, gram, cross, full = setting(**box)
+    A, gram, cross, full = setting(**box)
     l1, lower, upper = full
     expected, d = A.copy(), np.diag(gram)
 
@@ -65,55 +114,71 @@ def test_gcd_takes_the_best_coordinate_of_each_row(box):
             if gain.max() <= limit:
                 break
             expected[i, gain.argmax()] = x[gain.argmax()]
-    kernels.of(A).gcd(A, cross, gram, full, np.arange(DIM), (500, 1e-3), shared=True)
-    assert np.allclose(A, expected, atol=1e-10)
-    assert np.allclose(G, A @ gram - cross, atol=1e-9)
+    gains = sum(candidates(A[i], i)[1] for i in range(DIM))
+    new, told = kernels.of(A).gcd(A, cross, gram, full, np.arange(DIM), (500, 1e-3), shared=True)
+    assert np.allclose(new, expected, atol=1e-10)
+    assert np.allclose(told, gains)
 
 
 def test_gcd_budget_is_kept():
-    A, G, gram, _, full = setting()
-    before = A.copy()
-    kernels.of(A).gcd(A, cross, gram, full, np.arange(DIM), (2, 0.0), shared=True)
-    assert (before != A).sum(axis=1).max() <= 2
+    A, gram, cross, full = setting()
+    new, _ = kernels.of(A).gcd(A, cross, gram, full, np.arange(DIM), (2, 0.0), shared=True)
+    assert 0 < (new != A).sum(axis=1).max() <= 2
 
 
 def test_mu_is_the_multiplicative_update():
-    A, _, gram, cross, full = setting(l1=0.3)
+    A, gram, cross, full = setting(l1=0.3)
     cross = np.abs(cross)
     expected = A * cross / (A @ gram + 0.3)
-    kernels.of(A).mu(A, A @ gram, cross, full, np.arange(DIM))
-    assert np.allclose(A, expected)
+    assert np.allclose(kernels.of(A).mu(A, A @ gram, cross, full, np.arange(DIM)), expected)
 
 
 @pytest.mark.parametrize("name", ["hals", "gcd", "mu"])
 def test_only_the_rows_asked_for_move(name):
-    A, G, gram, cross, full = setting()
-    before, rows = A.copy(), np.array([3, 50, 199])
+    A, gram, cross, full = setting()
+    rows = np.array([3, 50, 199])
     call = {
-        "hals": lambda k: k.hals(A, cross, gram, full, np.arange(RANK), (2, 0.0), rows),
-        "gcd": lambda k: k.gcd(A, cross, gram, full, rows, (50, 1e-3), shared=False),
+        "hals": lambda k: k.hals(A, cross, gram, full, np.arange(RANK), (2, 0.0), rows)[0],
+        "gcd": lambda k: k.gcd(A, cross, gram, full, rows, (50, 1e-3), shared=False)[0],
         "mu": lambda k: k.mu(A, A @ gram, np.abs(cross), full, rows),
     }
-    call[name](kernels.of(A))
-    assert set(np.flatnonzero((before != A).any(axis=1))) == set(rows)
+    assert set(np.flatnonzero((call[name](kernels.of(A)) != A).any(axis=1))) == set(rows)
 
 
 def test_a_dead_partner_leaves_only_the_penalty():
     """gram[k, k] = 0: without a penalty the entry stays, with one it goes to the bound nearest to 0."""
     for l1, expected in ((0.0, None), (0.5, 0.2)):
-        A, G, gram, _, full = setting(l1=l1, lower=0.2)
-        gram[2, :] = gram[:, 2] = 0
-        G[:, 2] = 0
-        before = A[:, 2].copy()
-        kernels.of(A).hals(A, cross, gram, full, np.arange(RANK), (1, 0.0), np.arange(DIM))
-        assert np.array_equal(A[:, 2], before if expected is None else np.full(DIM, expected))
+        A, gram, cross, full = setting(l1=l1, lower=0.2)
+        gram[2, :] = gram[:, 2] = cross[:, 2] = 0
+        new, _ = kernels.of(A).hals(A, cross, gram, full, np.arange(RANK), (1, 0.0), np.arange(DIM))
+        assert np.array_equal(new[:, 2], A[:, 2] if expected is None else np.full(DIM, expected))
 
 
 def test_bounds_are_met_exactly_in_float32():
-    A, G, gram, _, full = setting(upper=0.3, dtype=np.float32)
-    kernels.of(A).hals(A, cross, gram, full, np.arange(RANK), (5, 0.0), np.arange(DIM))
-    assert A.max() <= np.float32(0.3)
-    assert A.dtype == np.float32
+    A, gram, cross, full = setting(upper=0.3, dtype=np.float32)
+    new, _ = kernels.of(A).hals(A, cross, gram, full, np.arange(RANK), (5, 0.0), np.arange(DIM))
+    assert new.max() <= np.float32(0.3)
+    assert new.dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("rank", [1, 8, 9, 20, 33, 49, 100])
+def test_products(rank, dtype):
+    """Ranks on both sides of whole vectors and whole tiles; empty rows; either memory order."""
+    close = {"rtol": 1e-12} if dtype == np.float64 else {"rtol": 1e-4, "atol": 1e-5}
+    S = sparse.random_array((300, 200), density=0.05, format="csr", dtype=dtype, rng=RNG)
+    S.data[:] = RNG.normal(size=S.nnz)
+    B = RNG.uniform(size=(200, rank)).astype(dtype)
+    expected = 0.5 * (S.toarray() @ B)
+    of = kernels.of(B)
+    assert np.allclose(of.sparse_product((S.indptr, S.indices, S.data), B, 0.5), expected, **close)
+    for X in (S.toarray(), np.asfortranarray(S.toarray())):
+        product = of.dense_product(X, B, 0.5)
+        assert np.allclose(product, expected, **close)
+        assert product.flags.c_contiguous
+    assert np.allclose(of.gram(B), B.T @ B, **close)
+    assert of.inner(B, B) == pytest.approx(float(np.vdot(B, B)), rel=1e-5)
+    assert of.sum_abs(-B) == pytest.approx(float(B.sum()), rel=1e-5)
 
 
 def test_unknown_arrays_are_named():

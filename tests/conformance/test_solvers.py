@@ -9,7 +9,7 @@ from scipy import sparse
 from partwise.data import as_data
 from partwise.datasets import make_parts
 from partwise.init import Given, Random
-from partwise.kernels import cpu, threads
+from partwise.kernels import threads
 from partwise.problem import pose
 from partwise.solve import Limits, solve
 from partwise.structures import Fixed, NonNegative
@@ -56,11 +56,22 @@ def test_factors_are_feasible(problem, solver):
 @triples
 def test_what_a_step_reports_is_what_the_problem_says(problem, solver):
     rng = np.random.RandomState(0)
-    factors = Random()(problem, rng)
-    state = solver.init(problem, factors, 0.0, rng)
+    state = solver.init(problem, Random()(problem, rng), 0.0, rng)
     for _ in range(15):
-        measures = solver.step(problem, factors, state)
-        assert measures.objective == pytest.approx(problem.objective(factors), rel=1e-9)
+        step = solver.step(problem, state)
+        assert step.objective == pytest.approx(problem.objective(step.factors), rel=1e-9)
+
+
+@triples
+def test_a_step_leaves_earlier_factors_alone(problem, solver):
+    rng = np.random.RandomState(0)
+    start = Random()(problem, rng)
+    state = solver.init(problem, start, 0.0, rng)
+    seen = [start, *(solver.step(problem, state).factors for _ in range(3))]
+    copies = [[A.copy() for A in factors] for factors in seen]
+    for _ in range(3):
+        solver.step(problem, state)
+    assert all(np.array_equal(A, B) for factors, kept in zip(seen, copies) for A, B in zip(factors, kept))
 
 
 @triples
@@ -98,8 +109,7 @@ def test_same_bits_for_any_number_of_threads(solver, structure, store, dtype, mo
     """Enough rows for several tasks in every kernel, which is checked too."""
     data = as_data(store(LARGE.X.astype(dtype)))
     problem = pose(data, LOSSES["frobenius"], (NonNegative(), structure), 4).normalized()
-    monkeypatch.setattr(threads, "CHUNK_WORK", 1)
-    monkeypatch.setattr(cpu, "SUM_ROWS", 100)
+    monkeypatch.setattr(threads, "pieces", lambda *_: 8)
     tasks, run_tasks = [], threads.run
 
     def counted(task, boundaries):

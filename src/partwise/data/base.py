@@ -6,7 +6,7 @@ that huge and tiny units are safe. It is applied to products, never to a copy of
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,7 +33,7 @@ class Data(ABC):
             data.__dict__["extremes"] = tuple(end / scale for end in self.extremes)
         return data
 
-    def cross(self, factors: tuple[np.ndarray, ...], mode: int) -> np.ndarray:
+    def cross(self, factors: Sequence[np.ndarray], mode: int) -> np.ndarray:
         """X unfolded along `mode` times the other factor: (dim, rank). The factor of `mode` is not read."""
         before, after = self.inverse_scale
         out = self.product(factors[1 - mode], before, mode)
@@ -121,7 +121,7 @@ class Data(ABC):
             known[mode] = np.sqrt(self.row_norms2(mode))
         return known[mode]
 
-    def loss(self, loss: Loss, factors: tuple[np.ndarray, ...]) -> float:
+    def loss(self, loss: Loss, factors: Sequence[np.ndarray]) -> float:
         """The loss entry by entry, block by block: exact where the normal equations cancel."""
         A, B = (np.asarray(factor, dtype=np.float64) for factor in factors)
         return sum(loss.value(block, A[rows] @ B.T) for rows, block in self.blocks())

@@ -29,7 +29,7 @@ class SPA(Init):
         gram, cross = problem.normal_equations((W, H), 0)
         box = problem.structures[0].elementwise.box(W)
         rows, order = np.arange(W.shape[0]), np.arange(problem.rank)
-        kernels.of(W).hals(W, cross, gram, box, order, (SWEEPS, 1e-8), rows)
+        W, _ = kernels.of(W).hals(W, cross, gram, box, order, (SWEEPS, 1e-8), rows)
         return W, H
 
     @staticmethod

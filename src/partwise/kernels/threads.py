@@ -15,6 +15,8 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 CHUNK_WORK = 1_000_000  # updates of one number below which a task is not worth handing to another thread
+LIGHT_WORK = 200_000  # the same where a number costs no more than to read and write it
+BLAS_WORK = 6_000_000  # the same for multiplications in a call of BLAS
 MOST_TASKS = 64
 
 
@@ -35,7 +37,7 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 
 
 def pieces(work: int, least: int = CHUNK_WORK) -> int:
-    """Into how many tasks to cut this much work: the same for any number of threads, so that sums have the same bits."""
+    """How many tasks this much work is cut into: not a matter of the number of threads, so sums keep their bits."""
     return max(1, min(MOST_TASKS, work // least))
 
 

@@ -14,9 +14,10 @@ import numpy as np
 from ..problem import Factors, Problem
 
 
-class Measures(NamedTuple):
-    """What a step knows of the factors it leaves."""
+class Step(NamedTuple):
+    """Where a step ended, and what it knows of that."""
 
+    factors: Factors
     objective: float  # `Problem.objective`, at no further cost
     stationarity: float  # `Problem.stationarity`, or an estimate from gradients at hand; the loop confirms it
 
@@ -37,11 +38,11 @@ class Solver(ABC):
 
     @abstractmethod
     def init(self, problem: Problem, factors: Factors, tol: float, rng: np.random.RandomState) -> Any:
-        """The state: work arrays and counters. `tol` is the stationarity the run is after."""
+        """The state of a run: where it is, work arrays and counters. `tol` is the stationarity the run is after."""
 
     @abstractmethod
-    def step(self, problem: Problem, factors: Factors, state: Any) -> Measures:
-        """One iteration over all free factors, in place."""
+    def step(self, problem: Problem, state: Any) -> Step:
+        """One iteration over all free factors. Factors of earlier steps stay as they are."""
 
 
 def whole(value: Any) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import kernels
 from ..problem import Factors, Problem
-from .base import Measures, Solver
+from .base import Solver, Step
 
 
 @dataclass
@@ -46,8 +46,9 @@ class Momentum:
 
 @dataclass
 class State:
-    """Work arrays of a run."""
+    """Where a run is. Arrays are replaced, never written to: several names may stand for one."""
 
+    factors: Factors  # the best so far
     points: list[np.ndarray]  # where the next update starts: the factors, extrapolated, within their bounds
     origins: list[np.ndarray]  # the last update of each factor, before extrapolation
     equations: list[Any]  # pairs: gram and cross of each mode, None when stale
@@ -69,9 +70,9 @@ class BlockDescent(Solver):
     extrapolate: bool
 
     @abstractmethod
-    def update(self, problem: Problem, mode: int, state: State, rows: np.ndarray) -> np.ndarray:
-        """Improve the given rows of `state.points[mode]` in place, by `state.equations[mode]`. Returns what each
-        component could have gained before, as `Structure.gains` has it or an estimate of it, (rank,)."""
+    def update(self, problem: Problem, mode: int, state: State, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """`state.points[mode]` with the given rows improved, by `state.equations[mode]`; and what each component could
+        have gained before, as `Structure.gains` has it or an estimate of it, (rank,)."""
 
     def supports(self, problem):
         name = type(self).__name__
@@ -84,8 +85,9 @@ class BlockDescent(Solver):
 
     def init(self, problem, factors, tol, rng):
         return State(
-            points=[A.copy() for A in factors],
-            origins=[A.copy() for A in factors],
+            factors=tuple(factors),
+            points=list(factors),
+            origins=list(factors),
             equations=[None] * len(factors),
             boxes=[s.elementwise.box(A) for s, A in zip(problem.structures, factors)],
             momentum=Momentum() if self.extrapolate and len(problem.modes) > 1 else None,
@@ -95,38 +97,39 @@ class BlockDescent(Solver):
             stationarity=[0.0] * len(factors),
         )
 
-    def step(self, problem, factors, state):
+    def step(self, problem, state):
         modes = problem.modes
         if not modes:
-            return Measures(problem.objective(factors), 0.0)
+            return Step(state.factors, problem.objective(state.factors), 0.0)
         for mode in modes[:-1]:
             self.descend(problem, mode, state)
             advance(state, mode)
         last = modes[-1]
         self.descend(problem, last, state)
         # the points are feasible, all but the last extrapolated: together they are the candidate
-        objective = problem.objective(tuple(state.points), (last, state.equations[last][1]))
+        objective = problem.objective(state.points, (last, *state.equations[last]))
         if objective <= state.objective or state.beta == 0:
-            accept(problem, factors, state, objective)
+            accept(problem, state, objective)
         else:
-            retreat(factors, state)
-        return Measures(state.objective, max(state.stationarity))
+            retreat(state)
+        return Step(state.factors, state.objective, max(state.stationarity))
 
     def descend(self, problem: Problem, mode: int, state: State) -> None:
         """Update one factor; the normal equations of the others are then stale."""
         if state.equations[mode] is None:
-            state.equations[mode] = problem.normal_equations(tuple(state.points), mode)
+            state.equations[mode] = problem.normal_equations(state.points, mode)
         A = state.points[mode]
         rows = np.arange(A.shape[0])
         if problem.separable:
             # rows that are done stay as they are, whatever the others still need
             gram, cross = state.equations[mode]
-            left = problem.row_stationarity(tuple(state.points), A @ gram - cross, mode)
+            left = problem.row_stationarity(state.points, A @ gram - cross, mode)
             rows = np.flatnonzero(left > max(state.tol, np.finfo(A.dtype).eps))
-            self.update(problem, mode, state, rows)
+            state.points[mode], _ = self.update(problem, mode, state, rows)
             state.stationarity[mode] = float(np.max(left, initial=0.0))
         else:
-            state.stationarity[mode] = problem.relative_gain(self.update(problem, mode, state, rows))
+            state.points[mode], gains = self.update(problem, mode, state, rows)
+            state.stationarity[mode] = problem.relative_gain(gains)
         for other in range(len(state.points)):
             if other != mode:
                 state.equations[other] = None
@@ -134,28 +137,23 @@ class BlockDescent(Solver):
 
 def advance(state: State, mode: int) -> None:
     """Extrapolate a factor that was just updated."""
-    if state.beta == 0:
-        state.origins[mode][:] = state.points[mode]
-        return
-    new = state.points[mode]
-    state.points[mode] = kernels.of(new).extrapolate(new, state.origins[mode], state.beta, state.boxes[mode])
+    new, old = state.points[mode], state.origins[mode]
     state.origins[mode] = new
+    if state.beta > 0:
+        state.points[mode] = kernels.of(new).extrapolate(new, old, state.beta, state.boxes[mode])
 
 
-def accept(problem: Problem, factors: Factors, state: State, objective: float) -> None:
-    last = problem.modes[-1]
-    for A, point in zip(factors, state.points):
-        A[:] = point
+def accept(problem: Problem, state: State, objective: float) -> None:
+    state.factors = tuple(state.points)
     state.objective = objective
-    advance(state, last)
+    advance(state, problem.modes[-1])
     if state.momentum:
         state.momentum.succeed()
 
 
-def retreat(factors: Factors, state: State) -> None:
+def retreat(state: State) -> None:
     """The candidate was worse: start again from the factors, without extrapolation for one step."""
-    for mode, A in enumerate(factors):
-        state.points[mode][:] = state.origins[mode][:] = A
-        state.equations[mode] = None
+    state.points[:] = state.origins[:] = state.factors
+    state.equations[:] = [None] * len(state.factors)
     if state.momentum:
         state.momentum.fail()

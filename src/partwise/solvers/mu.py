@@ -28,5 +28,4 @@ class MU(BlockDescent):
         A, (gram, cross) = state.points[mode], state.equations[mode]
         product = A @ gram
         gains = problem.structures[mode].gains(A, product - cross, np.diag(gram))
-        kernels.of(A).mu(A, product, cross, state.boxes[mode], rows)
-        return gains
+        return kernels.of(A).mu(A, product, cross, state.boxes[mode], rows), gains

@@ -94,9 +94,9 @@ class Elementwise(Structure):
     def value(self, A):
         total = 0.0
         if self.l1:
-            total += self.l1 * float(np.abs(A).sum(dtype=np.float64))
+            total += self.l1 * kernels.of(A).sum_abs(A)
         if self.l2:
-            total += self.l2 / 2 * float(np.square(A, dtype=np.float64).sum())
+            total += self.l2 / 2 * kernels.of(A).inner(A, A)
         return total
 
     def prox(self, A, step):

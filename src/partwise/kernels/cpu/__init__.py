@@ -8,7 +8,21 @@ from .gcd import gcd
 from .hals import hals
 from .mu import mu
 from .products import dense_product, sparse_product
+from .sums import gram, inner, sum_abs
 
 alone = blas.on_one_thread  # a context in which kernels have the cores to themselves
 
-__all__ = ["alone", "dense_product", "extrapolate", "gain_columns", "gain_rows", "gcd", "hals", "mu", "sparse_product"]
+__all__ = [
+    "alone",
+    "dense_product",
+    "extrapolate",
+    "gain_columns",
+    "gain_rows",
+    "gcd",
+    "gram",
+    "hals",
+    "inner",
+    "mu",
+    "sparse_product",
+    "sum_abs",
+]

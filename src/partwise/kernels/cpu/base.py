@@ -3,7 +3,7 @@
 Common arguments of the block updates, for one factor `A` (dim, rank) with the others held:
 `cross` and `gram` of the normal equations, ridge included, so that the gradient is `A gram - cross`;
 `box = (l1, lower, upper)`: the weight of |A| and its bounds, (dim, rank) or one row for all;
-`rows` the rows to update. Where G stands for the gradient it is given as an array.
+`rows` the rows to update, each once. Updates return a new array. G stands for a gradient given as an array.
 """
 
 import numpy as np
@@ -48,3 +48,8 @@ def curvature(d, l1):
         elif l1 > 0:
             threshold[k] = np.inf
     return inverse, threshold
+
+
+def result_for(A, rows):
+    """An array for an update of these rows of A: the other rows are in it already."""
+    return np.empty_like(A) if rows.size == A.shape[0] else A.copy()

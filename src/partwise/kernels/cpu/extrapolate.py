@@ -20,5 +20,7 @@ def extrapolate(new, old, beta, box):
     _, lower, upper = box
     out = np.empty_like(new)
     beta = new.dtype.type(beta)
-    threads.run(lambda i, j: _extrapolate(new, old, beta, lower, upper, out, i, j), threads.even(*new.shape))
+    threads.run(
+        lambda i, j: _extrapolate(new, old, beta, lower, upper, out, i, j), threads.even(*new.shape, threads.LIGHT_WORK)
+    )
     return out

@@ -5,8 +5,6 @@ import numpy as np
 from .. import threads
 from .base import best, compiled, curvature, gain
 
-SUM_ROWS = 4096  # rows per partial sum
-
 
 @compiled
 def _gain_columns(A, G, d, l1, lower, upper, start, stop):
@@ -25,7 +23,7 @@ def _gain_columns(A, G, d, l1, lower, upper, start, stop):
 def gain_columns(A, G, d, box):
     """By how much the objective falls if each entry of a column goes to its best value, the others held: (rank,),
     with `d` (rank,) the second derivatives."""
-    boundaries = np.append(np.arange(0, A.shape[0], SUM_ROWS), A.shape[0])
+    boundaries = threads.even(*A.shape, threads.LIGHT_WORK)
     return np.sum(threads.run(lambda i, j: _gain_columns(A, G, d, *box, i, j), boundaries), axis=0)
 
 
@@ -45,5 +43,5 @@ def _gain_rows(A, G, d, l1, lower, upper, out, start, stop):
 def gain_rows(A, G, d, box):
     """The largest such gain of one entry in each row, (dim,)."""
     out = np.empty(A.shape[0])
-    threads.run(lambda i, j: _gain_rows(A, G, d, *box, out, i, j), threads.even(*A.shape))
+    threads.run(lambda i, j: _gain_rows(A, G, d, *box, out, i, j), threads.even(*A.shape, threads.LIGHT_WORK))
     return out

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .. import threads
-from .base import best, compiled, curvature, gain
+from .base import best, compiled, curvature, gain, result_for
 from .simd import VECTOR
 
 
@@ -30,7 +30,7 @@ def _gradient(a, padded, cross, g):
 
 
 @compiled
-def _gcd(A, cross, gram, l1, lower, upper, eps, largest, budget, rows, start, stop):
+def _gcd(A, cross, gram, l1, lower, upper, eps, largest, budget, rows, out, start, stop):
     """Returns the largest gain of an entry at the start, and the sum of the gains in each column.
     `eps * largest` ends a row, `eps` times the row's own largest gain where `largest` is 0."""
     rank, kind = A.shape[1], A.dtype
@@ -66,30 +66,31 @@ def _gcd(A, cross, gram, l1, lower, upper, eps, largest, budget, rows, start, st
             for j in range(width):
                 g[j] += s * line[j]
             largest_here = _gains(a, g, d, inverse, threshold, lo, hi, l1, target, gains)
-        A[i] = a[:rank]
+        out[i] = a[:rank]
     return top, sums
 
 
 def gcd(A, cross, gram, box, rows, inner, shared):
     """Greedy coordinate descent on each row (Hsieh and Dhillon 2011): `inner = (updates, eps)`, take the best
     coordinate at most `updates` times, until it gains at most `eps` times the largest gain at the start, over
-    all rows (`shared`) or of the row itself. Returns `gain_columns` at the start."""
+    all rows (`shared`) or of the row itself. Also returns `gain_columns` at the start."""
     l1, lower, upper = box
     updates, eps = inner
-    kind = A.dtype.type
+    kind, out = A.dtype.type, result_for(A, rows)
     boundaries = threads.even(rows.size, A.shape[1] ** 2)
 
     def sweep(largest, budget):
         tops, sums = zip(
             *threads.run(
-                lambda i, j: _gcd(A, cross, gram, l1, lower, upper, kind(eps), largest, budget, rows, i, j), boundaries
+                lambda i, j: _gcd(A, cross, gram, l1, lower, upper, kind(eps), largest, budget, rows, out, i, j),
+                boundaries,
             )
         )
         return kind(max(tops)), np.sum(sums, axis=0)
 
     if not shared:
-        return sweep(kind(0), updates)[1]
+        return out, sweep(kind(0), updates)[1]
     largest, gains = sweep(kind(0), 0)
     if largest > 0:
         sweep(largest, updates)
-    return gains
+    return out, gains

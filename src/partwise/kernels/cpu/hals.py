@@ -9,7 +9,7 @@ import numpy as np
 from numba.extending import overload
 
 from .. import threads
-from .base import aligned, best, compiled, curvature
+from .base import aligned, best, compiled, curvature, result_for
 from .simd import VECTOR, VECTORS, panel
 
 
@@ -64,7 +64,7 @@ def _coordinate(a, g, low, high, inverse, threshold, d, fresh, moved):
 
 
 @compiled
-def _hals(A, cross, gram, l1, lower, upper, order, sweeps, eps, rows, start, stop):
+def _hals(A, cross, gram, l1, lower, upper, order, sweeps, eps, rows, out, start, stop):
     rank = A.shape[1]
     lanes = VECTORS * VECTOR // A.itemsize
     inverse, threshold = curvature(np.diag(gram), l1)
@@ -82,8 +82,9 @@ def _hals(A, cross, gram, l1, lower, upper, order, sweeps, eps, rows, start, sto
                 continue
             if row[b] >= 0:
                 busy -= 1
+                done = out[row[b]]
                 for k in range(rank):
-                    A[row[b], k] = a[k, b]
+                    done[k] = a[k, b]
                 row[b] = -1
             if upcoming < stop:
                 i = row[b] = rows[upcoming]
@@ -91,9 +92,11 @@ def _hals(A, cross, gram, l1, lower, upper, order, sweeps, eps, rows, start, sto
                 busy += 1
                 age[b] = 0
                 fresh[b] = 1
+                present, target = A[i], cross[i]
+                for k in range(rank):  # two loops: together they are slower
+                    a[k, b] = present[k]
                 for k in range(rank):
-                    a[k, b] = A[i, k]
-                    minus_cross[k, b] = -cross[i, k]
+                    minus_cross[k, b] = -target[k]
                 load_bound(lo, lower, b, i)
                 load_bound(hi, upper, b, i)
         if busy == 0:
@@ -114,7 +117,7 @@ def hals(A, cross, gram, box, order, inner, rows):
     `order`, fewer once a sweep moves the row by at most `eps` of what its first one did (in `sum_k d_k step_k^2`,
     as Gillis and Glineur 2012, Neural Computation 24(4), with the second derivatives d = diag(gram)).
 
-    Returns half of that sum over the first sweeps, component by component: an estimate of `gain_columns`.
+    Also returns half of that sum over the first sweeps, component by component: an estimate of `gain_columns`.
     """
     l1, lower, upper = box
     sweeps, eps = inner
@@ -123,8 +126,8 @@ def hals(A, cross, gram, box, order, inner, rows):
     elif lower.shape != upper.shape:
         lower, upper = (np.ascontiguousarray(np.broadcast_to(bound, A.shape)) for bound in (lower, upper))
     boundaries = threads.even(rows.size, A.shape[1] ** 2 * min(sweeps, 8))
-    eps = A.dtype.type(eps)
+    eps, out = A.dtype.type(eps), result_for(A, rows)
     changes = threads.run(
-        lambda i, j: _hals(A, cross, gram, l1, lower, upper, order, sweeps, eps, rows, i, j), boundaries
+        lambda i, j: _hals(A, cross, gram, l1, lower, upper, order, sweeps, eps, rows, out, i, j), boundaries
     )
-    return np.sum(changes, axis=0) / 2
+    return out, np.sum(changes, axis=0) / 2

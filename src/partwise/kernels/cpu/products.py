@@ -7,7 +7,6 @@ from .base import aligned, compiled
 from .simd import LINE, VECTOR, gather
 
 TILE = 4  # vectors of a row of B that are summed at once; wider rows take several passes
-BLAS_WORK = 6_000_000  # multiplications worth a call of BLAS of their own
 
 
 @compiled
@@ -55,7 +54,7 @@ def padded(B, scale):
     space = np.empty(B.shape[0] * width + LINE // B.itemsize, B.dtype)
     skip = (-space.ctypes.data) % LINE // B.itemsize
     out = space[skip : skip + B.shape[0] * width].reshape(B.shape[0], width)
-    threads.run(lambda i, j: _pad(B, scale, out, i, j), threads.even(*B.shape))
+    threads.run(lambda i, j: _pad(B, scale, out, i, j), threads.even(*B.shape, threads.LIGHT_WORK))
     return out
 
 
@@ -84,5 +83,5 @@ def dense_product(X, B, scale):
         else:
             np.matmul(X[start:stop], B, out=out[start:stop])
 
-    threads.run(piece, threads.even(X.shape[0], X.shape[1] * B.shape[1], BLAS_WORK))
+    threads.run(piece, threads.even(X.shape[0], X.shape[1] * B.shape[1], threads.BLAS_WORK))
     return out
