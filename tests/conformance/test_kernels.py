@@ -172,6 +172,10 @@ def test_products(rank, dtype):
     expected = 0.5 * (S.toarray() @ B)
     of = kernels.of(B)
     assert np.allclose(of.sparse_product((S.indptr, S.indices, S.data), B, 0.5), expected, **close)
+    by_column = S.T.tocsr()
+    assert np.allclose(
+        of.transposed_product((by_column.indptr, by_column.indices, by_column.data), B, 0.5, 300), expected, **close
+    )
     for X in (S.toarray(), np.asfortranarray(S.toarray())):
         product = of.dense_product(X, B, 0.5)
         assert np.allclose(product, expected, **close)

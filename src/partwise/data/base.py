@@ -83,7 +83,7 @@ class Data(ABC):
     @property
     @abstractmethod
     def values(self) -> np.ndarray:
-        """The numbers that are stored, not scaled."""
+        """The numbers that are stored, in a row, not scaled."""
 
     @cached_property
     @abstractmethod
@@ -112,7 +112,9 @@ class Data(ABC):
     @cached_property
     def norm2(self) -> float:
         """`|X|^2`, in double precision."""
-        return float(np.square(self.row_norms(0)).sum())
+        before, after = self.inverse_scale
+        values = self.values if after == 1 else self.values * before
+        return kernels.of(values).sum_squares(values, before if after == 1 else after)
 
     def row_norms(self, mode: int) -> np.ndarray:
         """The norm of each row of X unfolded along `mode`, computed when first asked for."""

@@ -27,9 +27,9 @@ class Dense(Data):
     def matrix(self):
         return self.array
 
-    @property
+    @cached_property
     def values(self):
-        return self.array
+        return self.array.ravel(order="K")  # a view: the array is contiguous one way or the other
 
     @property
     def product_cost(self):
@@ -70,7 +70,8 @@ class Dense(Data):
 
     @cached_property
     def extremes(self):
-        return float(self.array.min()) / self.scale, float(self.array.max()) / self.scale
+        least, most = kernels.of(self.array).extremes(self.values)
+        return least / self.scale, most / self.scale
 
     @cached_property
     def mean(self):

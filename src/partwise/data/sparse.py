@@ -1,4 +1,4 @@
-"""X as a sparse matrix, held by rows and by columns: both products then gather, in parallel, without races."""
+"""X as a sparse matrix, held by rows, and by columns too unless it has few: both products then run in parallel."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,34 +14,44 @@ Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # indptr, indices, values
 
 @dataclass(frozen=True, eq=False)
 class Sparse(Data):
-    unfoldings: tuple[Rows, Rows]
+    rows: Rows
 
     @classmethod
     def of(cls, X):
-        by_row = canonical(X.tocsr())
-        by_column = by_row.tocsc()
-        unfoldings = tuple((M.indptr, M.indices, M.data) for M in (by_row, by_column))
-        return cls(by_row.shape, by_row.dtype, 1.0, unfoldings)
+        X = canonical(X.tocsr())
+        return cls(X.shape, X.dtype, 1.0, (X.indptr, X.indices, X.data))
 
     @cached_property
     def matrix(self):
-        indptr, indices, values = self.unfoldings[0]
+        indptr, indices, values = self.rows
         return sparse.csr_array((values, indices, indptr), shape=self.shape, copy=False)
+
+    @cached_property
+    def columns(self) -> Rows:
+        """The rows of X', a second copy of X, made when first needed."""
+        X = self.matrix.tocsc()
+        return X.indptr, X.indices, X.data
+
+    def unfolded(self, mode: int) -> Rows:
+        return self.columns if mode else self.rows
 
     @property
     def values(self):
-        return self.unfoldings[0][2]
+        return self.rows[2]
 
     @property
     def product_cost(self):
         return self.values.size
 
     def product(self, B, scale, mode):
-        return kernels.of(B).sparse_product(self.unfoldings[mode], B, scale)
+        kernel = kernels.of(B)
+        if mode == 1 and kernel.narrow(self.shape[1], B.shape[1], B.itemsize):
+            return kernel.transposed_product(self.rows, B, scale, self.shape[1])
+        return kernel.sparse_product(self.unfolded(mode), B, scale)
 
     def double(self):
-        unfoldings = tuple((i, j, values.astype(np.float64)) for i, j, values in self.unfoldings)
-        return replace(self, unfoldings=unfoldings, dtype=np.dtype(np.float64))
+        indptr, indices, values = self.rows
+        return replace(self, rows=(indptr, indices, values.astype(np.float64)), dtype=np.dtype(np.float64))
 
     def blocks(self):
         for rows in self.row_blocks():
@@ -53,7 +63,7 @@ class Sparse(Data):
         return (M @ M.T).toarray()
 
     def row(self, mode, i):
-        indptr, indices, values = self.unfoldings[mode]
+        indptr, indices, values = self.unfolded(mode)
         row = np.zeros(self.shape[1 - mode], dtype=self.dtype)
         entries = slice(indptr[i], indptr[i + 1])
         before, after = self.inverse_scale
@@ -61,18 +71,17 @@ class Sparse(Data):
         return row
 
     def row_norms2(self, mode):
-        indptr, indices, values = self.unfoldings[mode]
+        indptr, indices, values = self.unfolded(mode)
         squares = np.square(values.astype(np.float64) / self.scale)
         shape = self.shape[mode], self.shape[1 - mode]
         return sparse.csr_array((squares, indices, indptr), shape=shape, copy=False).sum(axis=1)
 
     @cached_property
     def extremes(self):
-        values = self.values
-        full = values.size == self.shape[0] * self.shape[1]
+        full = self.values.size == self.shape[0] * self.shape[1]
         ends = [] if full else [0.0]
-        if values.size:
-            ends += [float(values.min()) / self.scale, float(values.max()) / self.scale]
+        if self.values.size:
+            ends += [end / self.scale for end in kernels.of(self.values).extremes(self.values)]
         return min(ends), max(ends)
 
     @cached_property

@@ -7,8 +7,8 @@ from .gains import gain_columns, gain_rows
 from .gcd import gcd
 from .hals import hals
 from .mu import mu
-from .products import dense_product, sparse_product
-from .sums import gram, inner, sum_abs
+from .products import dense_product, narrow, sparse_product, transposed_product
+from .sums import extremes, gram, inner, sum_abs, sum_squares
 
 alone = blas.on_one_thread  # a context in which kernels have the cores to themselves
 
@@ -16,6 +16,7 @@ __all__ = [
     "alone",
     "dense_product",
     "extrapolate",
+    "extremes",
     "gain_columns",
     "gain_rows",
     "gcd",
@@ -23,6 +24,9 @@ __all__ = [
     "hals",
     "inner",
     "mu",
+    "narrow",
     "sparse_product",
     "sum_abs",
+    "sum_squares",
+    "transposed_product",
 ]

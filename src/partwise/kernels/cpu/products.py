@@ -4,9 +4,10 @@ import numpy as np
 
 from .. import threads
 from .base import aligned, compiled
-from .simd import LINE, VECTOR, gather
+from .simd import LINE, VECTOR, gather, scatter
 
 TILE = 4  # vectors of a row of B that are summed at once; wider rows take several passes
+NARROW = 1 << 18  # bytes: a part of the second-level cache
 
 
 @compiled
@@ -32,11 +33,38 @@ def _gather_rows(rows, B, offset, count, out, start, stop):
 
 
 @compiled
+def _scatter_rows(rows, B, offset, count, out, start, stop):
+    """What the given rows of S add to these columns of `S' B`."""
+    indptr, indices, values = rows
+    stride, flat, target = B.shape[1], B.reshape(B.size), out.reshape(out.size)
+    for i in range(start, stop):
+        first, last, place = np.int64(indptr[i]), np.int64(indptr[i + 1]), i * stride + offset
+        if count == 1:
+            scatter(1, values, indices, first, last, flat, place, offset, stride, target)
+        elif count == 2:
+            scatter(2, values, indices, first, last, flat, place, offset, stride, target)
+        elif count == 3:
+            scatter(3, values, indices, first, last, flat, place, offset, stride, target)
+        else:
+            scatter(4, values, indices, first, last, flat, place, offset, stride, target)
+
+
+@compiled
 def _sparse_product(rows, B, out, start, stop):
     lanes = VECTOR // B.itemsize
     for first in range(0, B.shape[1] // lanes, TILE):
         count = min(TILE, B.shape[1] // lanes - first)
         _gather_rows(rows, B, first * lanes, count, out, start, stop)
+
+
+@compiled
+def _transposed_product(rows, B, dim, start, stop):
+    lanes = VECTOR // B.itemsize
+    out = aligned(dim * B.shape[1], B).reshape(dim, B.shape[1])
+    for first in range(0, B.shape[1] // lanes, TILE):
+        count = min(TILE, B.shape[1] // lanes - first)
+        _scatter_rows(rows, B, first * lanes, count, out, start, stop)
+    return out
 
 
 @compiled
@@ -58,17 +86,32 @@ def padded(B, scale):
     return out
 
 
-def sparse_product(rows, B, scale):
-    """`S @ B * scale` for a sparse S given by its rows `(indptr, indices, values)`, tasks balanced by nonzeros."""
+def balanced(rows, rank):
+    """Boundaries of tasks with about as many nonzeros each."""
     indptr = rows[0]
-    out = np.empty((indptr.size - 1, B.shape[1]), dtype=B.dtype)
+    work = indptr + np.arange(indptr.size)  # a row costs a little even when empty
+    return np.searchsorted(work, np.linspace(0, work[-1], threads.pieces(int(work[-1]) * rank) + 1))
+
+
+def sparse_product(rows, B, scale):
+    """`S @ B * scale` for a sparse S given by its rows `(indptr, indices, values)`."""
+    out = np.empty((rows[0].size - 1, B.shape[1]), dtype=B.dtype)
     wide = padded(B, B.dtype.type(scale))
-    # a row costs a little even when empty
-    work = indptr + np.arange(indptr.size)
-    pieces = threads.pieces(int(work[-1]) * B.shape[1])
-    boundaries = np.searchsorted(work, np.linspace(0, work[-1], pieces + 1))
-    threads.run(lambda i, j: _sparse_product(rows, wide, out, i, j), boundaries)
+    threads.run(lambda i, j: _sparse_product(rows, wide, out, i, j), balanced(rows, B.shape[1]))
     return out
+
+
+def transposed_product(rows, B, scale, dim):
+    """`S' @ B * scale` for a sparse S of `dim` columns, given by its rows: for so few columns that every task can have
+    a product of its own in its cache, see `narrow`."""
+    wide = padded(B, B.dtype.type(scale))
+    parts = threads.run(lambda i, j: _transposed_product(rows, wide, dim, i, j), balanced(rows, B.shape[1]))
+    return np.ascontiguousarray(np.sum(parts, axis=0)[:, : B.shape[1]])
+
+
+def narrow(dim, rank, itemsize):
+    """Whether a product with `dim` rows is small enough to be summed in the cache of a core."""
+    return dim * rank * itemsize <= NARROW
 
 
 def dense_product(X, B, scale):

@@ -42,6 +42,11 @@ class Vectors:
     def store(self, value, pointer, index, number):
         self.builder.store(value, self.at(pointer, index, number), align=self.itemsize)
 
+    def integer(self, pointer, index):
+        """`pointer[index]`, of 32 or 64 bits, as one of 64."""
+        value = self.builder.load(self.builder.gep(pointer, [index]))
+        return self.builder.sext(value, INT) if value.type.width < INT.width else value
+
     def spread(self, scalar):
         """A vector of equal entries."""
         empty, index = ir.Constant(self.type, ir.Undefined), ir.IntType(32)
@@ -113,15 +118,40 @@ def gather(typingctx, count, values, indices, first, last, B, offset, stride, ou
 
         def turn(p, sums):
             weight = v.spread(builder.load(builder.gep(value, [p])))
-            column = builder.load(builder.gep(index, [p]))
-            column = builder.sext(column, INT) if column.type.width < INT.width else column
-            row = builder.add(offset, builder.mul(column, stride))
+            row = builder.add(offset, builder.mul(v.integer(index, p), stride))
             return [v.multiply_add(weight, v.load(b, row, i), sums[i]) for i in numbers]
 
         zero = ir.Constant(v.type, [0.0] * v.width)
         sums = v.accumulate(first, last, [zero for _ in numbers], turn)
         for i in numbers:
             v.store(sums[i], o, INT(0), i)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic(prefer_literal=True)
+def scatter(typingctx, count, values, indices, first, last, B, place, offset, stride, out):
+    """`out[offset + stride indices[p]:] += values[p] B[place:]`, first <= p < last, of `count` vectors, a literal."""
+    number = types.int64
+    signature = types.void(count, values, indices, number, number, B, number, number, number, out)
+
+    def generate(context, builder, signature, arguments):
+        kinds = signature.args
+        v = Vectors(context, builder, context.get_value_type(values.dtype))
+        value, index, b, o = (v.pointer(kinds[i], arguments[i]) for i in (1, 2, 5, 9))
+        first, last, place, offset, stride = (arguments[i] for i in (3, 4, 6, 7, 8))
+        numbers = range(count.literal_value)
+        vectors = [v.load(b, place, i) for i in numbers]
+
+        def turn(p, _):
+            weight = v.spread(builder.load(builder.gep(value, [p])))
+            row = builder.add(offset, builder.mul(v.integer(index, p), stride))
+            for i in numbers:
+                v.store(v.multiply_add(weight, vectors[i], v.load(o, row, i)), o, row, i)
+            return []
+
+        v.accumulate(first, last, [], turn)
         return context.get_dummy_value()
 
     return signature, generate

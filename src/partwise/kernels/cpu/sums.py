@@ -1,4 +1,4 @@
-"""Sums over whole factors, in double precision."""
+"""Sums and extremes of whole arrays, in double precision."""
 
 import numpy as np
 
@@ -34,6 +34,28 @@ def _sum_abs(A, start, stop):
 def sum_abs(A):
     """`sum |A|`."""
     return sum(threads.run(lambda i, j: _sum_abs(A, i, j), threads.even(*A.shape, threads.LIGHT_WORK)))
+
+
+@compiled
+def _sum_squares(values, scale):
+    total = 0.0
+    for p in range(values.size):
+        value = np.float64(values[p]) * scale
+        total += value * value
+    return total
+
+
+def sum_squares(values, scale):
+    """`sum (values scale)^2` of numbers in a row."""
+    boundaries = threads.even(values.size, 1, threads.LIGHT_WORK)
+    return sum(threads.run(lambda i, j: _sum_squares(values[i:j], scale), boundaries))
+
+
+def extremes(values):
+    """Smallest and largest of numbers in a row."""
+    boundaries = threads.even(values.size, 1, threads.LIGHT_WORK)
+    least, most = zip(*threads.run(lambda i, j: (values[i:j].min(), values[i:j].max()), boundaries))
+    return float(min(least)), float(max(most))
 
 
 def gram(A):
