@@ -32,6 +32,13 @@ def images(name: str, dtype=np.float64) -> np.ndarray:
     return (pixels.reshape(len(pixels), -1) / 255).astype(dtype)
 
 
+def prepared(name: str) -> np.ndarray:
+    """Faces as Hoyer (2004) takes them after Lee and Seung: each image with mean and deviation 1/4, cut to [0, 1]."""
+    X = images(name)
+    X = (X - X.mean(axis=1, keepdims=True)) / X.std(axis=1, keepdims=True)
+    return np.clip(0.25 + 0.25 * X, 0, 1)
+
+
 def sparse_images(name: str) -> sparse.csr_array:
     return sparse.csr_array(images(name))
 

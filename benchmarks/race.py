@@ -1,100 +1,100 @@
-"""Two sides from the same start: how long each needs to get to the same objective."""
+"""The race on all rows: the table, and the picture of the curves."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from sklearn.decomposition._nmf import _update_coordinate_descent
-from sklearn.utils import check_random_state
 
-from partwise import registry
-from partwise import structures as s
-from partwise.data import as_data
-from partwise.init import Random
-from partwise.losses import Frobenius
-from partwise.problem import Factors, Problem, pose
+from partwise.bench import NEAR, Contest, Heat, machine, mean, partwise, race, reached, warm_up
 
-ITERATIONS = 200  # of scikit-learn: its objective there is the target
-PATIENCE = 1.5  # times scikit-learn's time, after which a side that is not there has failed
+from . import data, peers
+from .pages import ROOT, table
+from .rows import ROWS, Row
 
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table."""
-
-    name: str
-    load: Callable[[], object]
-    rank: int
-    asked: float  # the speed-up asked for
-    judged: str  # at "exact" or "0.1%" above the target
-    l1: float = 0.0  # penalty on every entry of both factors
-    target: float | None = None  # relative squared error, instead of scikit-learn's objective
+HEADER = [
+    "data",
+    "size",
+    "rank",
+    "asked",
+    "**speed-up, exact**",
+    "**speed-up, 0.1%**",
+    "starts that got there",
+    "final objective over scikit-learn's",
+    "mu, 0.1%",
+    "nn-fac, exact",
+]
+PICTURE = "docs/race.png"
+DRAWN = ["orl", "cbcl", "mnist, sparse", "news20, tf-idf", "tdt2, tf-idf", "k1b, tf-idf, L1"]
 
 
-@dataclass
-class Curve:
-    """Objective against time, of one side from one start."""
-
-    times: list[float]
-    objectives: list[float]
-
-    def reaches(self, target: float) -> float | None:
-        """When the objective is first at most the target."""
-        return next((t for t, f in zip(self.times, self.objectives) if f <= target), None)
-
-
-def problem_of(X, row: Row) -> Problem:
-    """The judge: in the user's units."""
-    structure = s.NonNegative() & s.L1(row.l1) if row.l1 else s.NonNegative()
-    return pose(as_data(X), Frobenius(), (structure, structure), row.rank)
-
-
-def record(steps: Iterator[Callable[[], Factors]], judge: Problem, stop: Callable[[float, float, int], bool]) -> Curve:
-    """Run a side step by step; the clock stands still while the judge works."""
-    curve, spent = Curve([], []), 0.0
-    while True:
-        start = time.perf_counter()
-        factors = next(steps)
-        spent += time.perf_counter() - start
-        curve.times.append(spent)
-        curve.objectives.append(judge.objective(factors()))
-        if stop(spent, curve.objectives[-1], len(curve.times)):
-            return curve
+def run(names: list[str], starts: int, solver: str, with_peers: bool) -> str:
+    lines, drawn = [], {}
+    for row in ROWS:
+        if names and not any(name in row.name for name in names):
+            continue
+        try:
+            contest = row.contest()
+        except data.Absent as error:
+            lines.append([row.name, f"skipped: {error}", *[""] * (len(HEADER) - 2)])
+            continue
+        heats = compete(contest, starts, solver, with_peers)
+        lines.append(line(row, contest, heats))
+        print(table(HEADER, lines[-1:]).splitlines()[-1], flush=True)
+        if row.name in DRAWN:
+            drawn[row.name] = heats[0]
+    if drawn:
+        draw(drawn)
+    return f"{machine()}\n\n{table(HEADER, lines)}"
 
 
-def scikit_learn(X, row: Row, W: np.ndarray, H: np.ndarray) -> Iterator[Callable[[], Factors]]:
-    """The iterations of scikit-learn's solver "cd"."""
-    W, H, rng = W.copy(), H.copy(), check_random_state(0)
-    while True:
-        _update_coordinate_descent(X, W, H, row.l1, 0.0, False, rng)
-        _update_coordinate_descent(X.T, H, W, row.l1, 0.0, False, rng)
-        yield lambda: (W, H)
+def compete(contest: Contest, starts: int, solver: str, with_peers: bool) -> list[Heat]:
+    """All starts; the further sides run from the first one or two."""
+    own = {"partwise": partial(partwise, solver=solver)}
+    everyone = {**own, **(peers.sides(contest) if with_peers else {})}
+    warm_up(contest, everyone)
+    return [race(contest, seed, everyone if seed < 2 else own) for seed in range(starts)]
 
 
-def ours(X, row: Row, W: np.ndarray, H: np.ndarray, solver="auto") -> Iterator[Callable[[], Factors]]:
-    """The iterations of partwise, everything before the first of them included."""
-    problem = problem_of(X, row).normalized()
-    chosen, _ = registry.choose(problem, solver)
-    with problem.data.working():
-        state = chosen.init(problem, problem.from_user((W, H)), 0.0, check_random_state(0))
-        while True:
-            factors = chosen.step(problem, state).factors
-            yield partial(problem.to_user, factors)
+def line(row: Row, contest: Contest, heats: list[Heat]) -> list:
+    def ratios(side, slack):
+        return [heat.speed_up(side, slack) for heat in heats if side in heat.curves]
+
+    exact, near = ratios("partwise", 1.0), ratios("partwise", NEAR)
+    finals = [heat.final("partwise") for heat in heats]
+    others = [ratios(side, slack) for side, slack in (("mu", NEAR), ("nn-fac", 1.0))]
+    return [
+        row.name,
+        contest.size,
+        row.rank,
+        f"{row.asked:g} ({row.judged})",
+        mean(exact),
+        mean(near),
+        f"{reached(exact)} and {reached(near)} of {len(heats)}",
+        f"{np.exp(np.mean(np.log(finals))):.4f}",
+        *(mean(known) if known else "" for known in others),
+    ]
 
 
-def one_start(X, row: Row, seed: int, sides: dict[str, Callable]) -> dict[str, Curve]:
-    """The curves of all sides; scikit-learn sets the target and the time."""
-    judge = problem_of(X, row)
-    W, H = Random()(judge, check_random_state(seed))
-    fixed = None if row.target is None else row.target * judge.data.norm2 / 2
-    goal = None if fixed is None else (lambda _, f, n: f <= fixed or n >= 10 * ITERATIONS)
-    curves = {}
-    rival = record(scikit_learn(X, row, W, H), judge, goal or (lambda _, f, n: n >= ITERATIONS))
-    target, limit = rival.objectives[-1] if fixed is None else fixed, PATIENCE * rival.times[-1]
-    for name, side in sides.items():
-        curves[name] = record(side(X, row, W, H), judge, lambda spent, f, n: spent > limit or (f <= target and n >= 2))
-    return {"scikit-learn": rival, **curves}
+def draw(heats: dict[str, Heat]) -> None:
+    """Objective above the best seen, against time, one panel a data set."""
+    import matplotlib.pyplot as plt  # noqa: PLC0415  # only where pictures are made
+
+    colours = {"partwise": "#c2410c", "scikit-learn": "#1d4ed8", "mu": "#94a3b8", "nn-fac": "#15803d"}
+    columns = min(3, len(heats))
+    height = -(-len(heats) // columns)
+    figure, axes = plt.subplots(height, columns, figsize=(4.2 * columns, 3.2 * height), squeeze=False)
+    for axis, (name, heat) in zip(axes.flat, heats.items()):
+        best = min(min(curve.objectives) for curve in heat.curves.values())
+        for side, curve in heat.curves.items():
+            above = np.array(curve.objectives) / best - 1
+            axis.loglog(curve.times, np.maximum(above, 1e-6), color=colours[side], label=side, lw=1.8)
+        axis.axhline(max(heat.target / best - 1, 1e-6), color="black", lw=0.7, ls=":")
+        axis.set(title=name, xlabel="seconds", ylim=(1e-5, None))
+    for axis in axes.flat[len(heats) :]:
+        axis.set_axis_off()
+    axes[0, 0].set_ylabel("objective above the best seen")
+    axes[0, 0].legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(ROOT / PICTURE, dpi=110)
+    plt.close(figure)

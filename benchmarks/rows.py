@@ -1,9 +1,32 @@
 """The lines of the table: data, rank, what is asked."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
+from partwise.bench import Contest
+
 from . import data
-from .race import Row
+
+
+@dataclass(frozen=True)
+class Row:
+    """A contest, its data loaded when its turn comes, and what is asked of it."""
+
+    name: str
+    load: Callable[[], object]
+    rank: int
+    asked: float  # the speed-up asked for
+    judged: str  # at "exact" or "0.1%" above the target
+    l1: float = 0.0
+    target: float | None = None
+
+    def contest(self) -> Contest:
+        return Contest(self.name, self.load(), self.rank, self.l1, self.target)
+
 
 ROWS = [
     Row("orl", lambda: data.images("orl"), 25, 5, "exact"),

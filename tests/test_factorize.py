@@ -13,9 +13,12 @@ from scipy import sparse
 import partwise as pw
 from partwise import solvers
 from partwise import structures as s
+from partwise.data import as_data
 from partwise.datasets import make_parts
 from partwise.errors import IncompatibleError
-from partwise.registry import resolve
+from partwise.losses import Frobenius
+from partwise.problem import pose
+from partwise.registry import choose, resolve
 
 PLANTED = make_parts(30, 20, 3, random_state=0)
 X = PLANTED.X
@@ -346,9 +349,29 @@ def test_structures_by_name():
 
 def test_solver_choice_and_reason_are_told():
     result = pw.factorize(X, 3, max_iter=2, tol=0)
-    assert result.solver == repr(solvers.HALS())
-    assert len(result.reason) > 20
+    assert result.solver.startswith("HALS(sweeps=(")
+    assert "measures fastest" in result.reason
+    assert "sweeps over W and H, since a product with X costs as much as" in result.reason
     assert pw.factorize(X, 3, solver=solvers.GCD(eps=0.01), max_iter=2, tol=0).solver == repr(solvers.GCD(eps=0.01))
+
+
+def test_inner_sweeps_follow_the_cost_of_the_product():
+    """Few over a factor that is large against X, many over a small one; a number that was asked for is kept."""
+
+    def sweeps(X, rank, solver="auto"):
+        problem = pose(as_data(X), Frobenius(), (s.NonNegative(), s.NonNegative()), rank)
+        return choose(problem, solver)[0].sweeps
+
+    over_W, over_H = sweeps(np.ones((1000, 50)), 10)
+    assert over_W < over_H
+    assert sweeps(np.ones((50, 1000)), 10) == (over_H, over_W)
+    assert max(sweeps(sparse.random_array((1000, 50), density=0.02, rng=0).tocsr(), 10)) < over_H
+    assert sweeps(X, 3, solvers.HALS(sweeps=2)) == 2
+    assert sweeps(X, 3, solvers.HALS(sweeps=(2, 5))) == (2, 5)
+    with pytest.raises(IncompatibleError, match="there are 2 factors"):
+        sweeps(X, 3, solvers.HALS(sweeps=(2, 5, 1)))
+    held = pw.factorize(X, 3, structure_H=s.Fixed(PLANTED.H), tol=0, max_iter=1)
+    assert "each row is swept until it is done" in held.reason
 
 
 def test_dead_parts_are_reported():

@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from .plots import check_image_shape
 from .registry import INITS, LOSSES, SOLVERS
 from .result import Result
 from .structures import Fixed, NonNegative
+from .validation import checked_data, checked_rank
 
 REPORT_NEEDS = ("matplotlib", "jinja2")
 
@@ -73,6 +75,16 @@ def parser() -> argparse.ArgumentParser:
     demo_ = commands.add_parser("demo", help="factorize the Swimmer images and write a report")
     demo_.set_defaults(command=demo)
     demo_.add_argument("--out", default="demo", metavar="DIR", help="folder for the results (default: demo)")
+
+    bench_ = commands.add_parser(
+        "bench", help="race against scikit-learn on this machine", formatter_class=HelpFormatter
+    )
+    bench_.set_defaults(command=bench)
+    bench_.add_argument("file", nargs="?", help="your data, as for fit; without it, generated data, about a minute")
+    bench_.add_argument("--rank", type=int, default=20, help="number of parts, with a file")
+    bench_.add_argument("--key", help="name of the array in an .npz with several")
+    bench_.add_argument("--starts", type=int, default=3, help="random starts of each race")
+    bench_.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
     return top
 
 
@@ -136,6 +148,23 @@ def demo(options) -> None:
     result = factorize(swimmer.X, 17, structure_H=parts, init="random", n_init=8, random_state=0, tol=1e-6)
     report = {"title": "Swimmer: a torso given, 16 limbs learnt", "image_shape": swimmer.image_shape}
     hand_over(result, result.certify(swimmer.X), options.out, **report)
+
+
+def bench(options) -> None:
+    """The short form of the benchmarks: who gets to scikit-learn's objective first."""
+    from .bench import Contest, machine, partwise, race, short_contests, summary, warm_up  # noqa: PLC0415  # slow to import
+
+    if options.starts < 1:
+        raise ValueError(f"--starts must be at least 1, got {options.starts}")
+    contests = short_contests()
+    if options.file:
+        X = checked_data(read(options.file, options.key).X)
+        contests = [Contest(Path(options.file).name, X, checked_rank(options.rank))]
+    sides = {"partwise": partial(partwise, solver=options.solver)}
+    for contest in contests:
+        warm_up(contest, sides)
+        print(summary(contest, [race(contest, seed, sides) for seed in range(options.starts)]), flush=True)
+    print(machine())
 
 
 def hand_over(result: Result, optimality: Optimality | None, folder, **report) -> None:

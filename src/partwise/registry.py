@@ -107,10 +107,16 @@ def choose(problem: Problem, spec) -> tuple[solvers.Solver, str]:
             others = [name for name, cls in SOLVERS.items() if cls().supports(problem) is None]
             hint = f" These can: {', '.join(others)}." if others else ""
             raise IncompatibleError(f"{why}.{hint}")
-        return solver, "asked for"
+        return settle(solver, problem, "asked for")
     able = [solver for solver in (cls() for cls in SOLVERS.values()) if solver.supports(problem) is None]
     if not able:
         reasons = "; ".join(f"{name}: {cls().supports(problem)}" for name, cls in SOLVERS.items())
         raise IncompatibleError(f"no solver takes this loss with these structures ({reasons})")
     best = max(able, key=lambda solver: solver.prefer(problem)[0])
-    return best, best.prefer(problem)[1]
+    return settle(best, problem, best.prefer(problem)[1])
+
+
+def settle(solver: solvers.Solver, problem: Problem, reason: str) -> tuple[solvers.Solver, str]:
+    """The solver with its settings made up, and all reasons in one sentence."""
+    solver, why = solver.settled(problem)
+    return solver, "; ".join(filter(None, [reason, why]))

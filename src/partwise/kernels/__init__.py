@@ -1,6 +1,7 @@
 """Compiled functions on arrays. `of(array)` picks the module for the array's type and imports it then."""
 
 import importlib
+from functools import cache
 from types import ModuleType
 
 import numpy as np
@@ -10,7 +11,12 @@ MODULES = {np.ndarray: "cpu"}
 
 def of(array) -> ModuleType:
     """The kernel module for this kind of array; every module offers the same functions."""
+    return _module(type(array))
+
+
+@cache
+def _module(array_type: type) -> ModuleType:
     for kind, name in MODULES.items():
-        if isinstance(array, kind):
+        if issubclass(array_type, kind):
             return importlib.import_module(f"{__name__}.{name}")
-    raise TypeError(f"partwise has no kernels for arrays of type {type(array).__name__}")
+    raise TypeError(f"partwise has no kernels for arrays of type {array_type.__name__}")

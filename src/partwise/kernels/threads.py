@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from itertools import pairwise
 
 import joblib
-import numpy as np
 from threadpoolctl import ThreadpoolController
 
 CHUNK_WORK = 1_000_000  # updates of one number below which a task is not worth handing to another thread
@@ -41,18 +41,20 @@ def pieces(work: int, least: int = CHUNK_WORK) -> int:
     return max(1, min(MOST_TASKS, work // least))
 
 
-def even(n_rows: int, row_work: int, least: int = CHUNK_WORK) -> np.ndarray:
+def even(n_rows: int, row_work: int, least: int = CHUNK_WORK) -> list[int]:
     """Boundaries of equal chunks of rows, each with enough work to pay for its task."""
     n_chunks = max(1, min(pieces(n_rows * row_work, least), n_rows))
-    return np.linspace(0, n_rows, n_chunks + 1).astype(np.int64)
+    return [n_rows * chunk // n_chunks for chunk in range(n_chunks + 1)]
 
 
-def run(task: Callable, boundaries: np.ndarray) -> list:
+def run(task: Callable, boundaries: list[int]) -> list:
     """`[task(start, stop), ...]` over consecutive boundaries, in parallel, results in order.
 
     The calling thread works too, and takes back what no other has begun: waking a thread costs 0.1 ms.
     """
-    ranges = list(zip(boundaries[:-1].tolist(), boundaries[1:].tolist()))
+    if len(boundaries) == 2:
+        return [task(*boundaries)]
+    ranges = list(pairwise(boundaries))
     n_helpers = min(count(), len(ranges)) - 1
     if n_helpers < 1:
         return [task(*ends) for ends in ranges]

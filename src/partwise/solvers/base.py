@@ -36,6 +36,10 @@ class Solver(ABC):
     def prefer(self, problem: Problem) -> tuple[float, str]:
         """How well this solver suits a problem it supports, larger is better, and the reason in a few words."""
 
+    def settled(self, problem: Problem) -> tuple[Solver, str]:
+        """This solver with the settings it was left to choose, as they measure best for such a problem, and why."""
+        return self, ""
+
     @abstractmethod
     def init(self, problem: Problem, factors: Factors, tol: float, rng: np.random.RandomState) -> Any:
         """The state of a run: where it is, work arrays and counters. `tol` is the stationarity the run is after."""

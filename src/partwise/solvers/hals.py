@@ -4,7 +4,7 @@ Cichocki and Phan (2009), IEICE Trans. E92-A; inner sweeps as in Gillis and Glin
 24(4); extrapolation as in Ang and Gillis (2019), Neural Computation 31(2).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from .base import require, whole
 from .block import BlockDescent
 
 FEWEST = 4  # sweeps over a factor, and one more for every
-SHARE = 4  # sweeps' worth of multiplications in the product with X
+SHARE = 2  # sweeps' worth of multiplications in the product with X
 ALONE = 100  # sweeps where the other factors are held
 
 
@@ -21,32 +21,48 @@ ALONE = 100  # sweeps where the other factors are held
 class HALS(BlockDescent):
     """Each entry in turn to its best value, `sweeps` times over a factor before the next one.
 
-    `sweeps`: a number, or None for as many as cost about as much as the product with X; a row stops earlier
-    once a sweep gains less than `eps` times its first. `shuffle`: a new order of components in each step.
+    `sweeps`: a number, one for each factor, or None for as many as the product with X pays for; a row stops earlier
+    once a sweep moves it by less than `eps` of what its first one did. `shuffle`: a new order of components each time.
     """
 
-    sweeps: int | None = None
-    eps: float = 0.01
+    sweeps: int | tuple[int, ...] | None = None
+    eps: float = 0.02
     extrapolate: bool = True
     shuffle: bool = False
 
     def __post_init__(self):
-        require(self, sweeps=self.sweeps is None or whole(self.sweeps), eps=self.eps >= 0)
+        numbers = self.sweeps if isinstance(self.sweeps, tuple) else (self.sweeps,)
+        require(self, sweeps=self.sweeps is None or all(map(whole, numbers)), eps=self.eps >= 0)
+
+    def supports(self, problem):
+        if isinstance(self.sweeps, tuple) and len(self.sweeps) != len(problem.structures):
+            return f"HALS has sweeps={self.sweeps}, but there are {len(problem.structures)} factors"
+        return super().supports(problem)
+
+    def settled(self, problem):
+        if problem.separable:
+            return self, "one factor is held, so each row is swept until it is done"
+        if self.sweeps is not None:
+            return self, ""
+        ratios = [problem.data.product_cost / (dim * problem.rank) for dim in problem.data.shape]
+        solver = replace(self, sweeps=tuple(FEWEST + int(ratio / SHARE) for ratio in ratios))
+        most, worth = (" and ".join(f"{number:.3g}" for number in numbers) for numbers in (solver.sweeps, ratios))
+        return solver, f"at most {most} sweeps over W and H, since a product with X costs as much as {worth}"
 
     def prefer(self, problem):
         if not self.extrapolate:
             return 1.5, "cyclic coordinate descent without extrapolation: with one sweep, scikit-learn's"
-        return 2.0, "cyclic coordinate descent carries many rows at once: mostly the fastest for elementwise structures"
+        return 2.0, "cyclic coordinate descent with extrapolation measures fastest for elementwise structures"
 
     def update(self, problem, mode, state, rows):
         A, (gram, cross) = state.points[mode], state.equations[mode]
         order = state.rng.permutation(problem.rank) if self.shuffle else np.arange(problem.rank)
-        inner = self.inner(problem, A, state.tol)
-        return kernels.of(A).hals(A, cross, gram, state.boxes[mode], order, inner, rows)
+        return kernels.of(A).hals(A, cross, gram, state.boxes[mode], order, self.inner(problem, mode, state.tol), rows)
 
-    def inner(self, problem, A, tol):
+    def inner(self, problem, mode, tol):
         """How many sweeps, and the share of the first one's gain at which a row has had enough."""
-        if problem.separable and self.sweeps is None:
+        if self.sweeps is None and problem.separable:
             # nothing else will change: go for the end, where gains are tol^2 of what they were
             return ALONE, min(self.eps, tol**2)
-        return self.sweeps or FEWEST + problem.data.product_cost // (SHARE * A.size), self.eps
+        sweeps = self.settled(problem)[0].sweeps
+        return sweeps[mode] if isinstance(sweeps, tuple) else sweeps, self.eps

@@ -90,7 +90,8 @@ def balanced(rows, rank):
     """Boundaries of tasks with about as many nonzeros each."""
     indptr = rows[0]
     work = indptr + np.arange(indptr.size)  # a row costs a little even when empty
-    return np.searchsorted(work, np.linspace(0, work[-1], threads.pieces(int(work[-1]) * rank) + 1))
+    shares = np.linspace(0, work[-1], threads.pieces(int(work[-1]) * rank) + 1)
+    return np.searchsorted(work, shares).tolist()
 
 
 def sparse_product(rows, B, scale):

@@ -1,0 +1,49 @@
+"""What a process pays before it works: import, compilation, reading the compiled code back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+
+from .pages import table
+
+FITS = """
+import time, numpy as np, partwise as pw
+X = np.random.default_rng(0).uniform(size=(60, 50)).astype("{dtype}")
+{make}
+def fit():
+    start = time.perf_counter()
+    pw.NMF(4, init="random", random_state=0, max_iter=5, tol=0).fit(X)
+    return time.perf_counter() - start
+first = fit()
+print(first - min(fit() for _ in range(3)))
+"""
+SPARSE = "from scipy import sparse; X = sparse.csr_array(X)"
+
+
+def seconds(program: str, **environment: str) -> float:
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **environment})
+    return float(done.stdout)
+
+
+def importing(statement: str) -> float:
+    program = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
+    return min(seconds(program) for _ in range(5))
+
+
+def run() -> str:
+    ratio = importing("import partwise") / importing("import sklearn.decomposition")
+    lines = [["import, against `import sklearn.decomposition`", f"{ratio:.2f} times", "1.5 times"]]
+    for name, dtype, make in (("dense", "float64", ""), ("dense", "float32", ""), ("sparse", "float64", SPARSE)):
+        program = FITS.format(dtype=dtype, make=make)
+        with tempfile.TemporaryDirectory() as cache:
+            ever = seconds(program, NUMBA_CACHE_DIR=cache)
+            again = min(seconds(program, NUMBA_CACHE_DIR=cache) for _ in range(3))
+        lines += [
+            [f"first fit ever, {name} {dtype}, over later ones", f"{ever:.1f} s more", "15 s"],
+            [f"first fit in a new process, {name} {dtype}", f"{again:.2f} s more", "1 s"],
+        ]
+    return table(["cost", "measured", "asked at most"], lines)

@@ -1,0 +1,177 @@
+"""A race against scikit-learn: from the same start, who gets to the same objective first.
+
+Both sides run step by step in one process, on the same cores; the objective is `Problem.objective`, computed while the
+clock stands still. The target is scikit-learn's objective after 200 iterations of its solver "cd", or a relative
+squared error given in advance.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from . import registry
+from . import structures as s
+from .data import as_data
+from .datasets import make_parts
+from .init import Random
+from .losses import Frobenius
+from .problem import Factors, Problem, pose
+
+ITERATIONS = 200  # of scikit-learn: its objective there is the target
+PATIENCE = 1.5  # times scikit-learn's time, after which a side that is not there has failed
+NEAR = 1.001  # the second target, as a multiple of the first
+
+Side = Callable[["Contest", np.ndarray, np.ndarray], Iterator[Callable[[], Factors]]]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What is raced on."""
+
+    name: str
+    X: Any
+    rank: int
+    l1: float = 0.0  # penalty on every entry of both factors
+    target: float | None = None  # relative squared error, instead of scikit-learn's objective
+
+    @property
+    def problem(self) -> Problem:
+        """The judge: in the user's units."""
+        structure = s.NonNegative() & s.L1(self.l1) if self.l1 else s.NonNegative()
+        return pose(as_data(self.X), Frobenius(), (structure, structure), self.rank)
+
+    @property
+    def size(self) -> str:
+        shape = " × ".join(map(str, self.X.shape))
+        nnz = getattr(self.X, "nnz", None)
+        return shape if nnz is None else f"{shape}, {nnz / np.prod(self.X.shape):.2%} nonzero"
+
+
+@dataclass
+class Curve:
+    """Objective against time, of one side from one start."""
+
+    times: list[float]
+    objectives: list[float]
+
+    def reaches(self, target: float) -> float | None:
+        """When the objective is first at most the target."""
+        return next((t for t, f in zip(self.times, self.objectives) if f <= target), None)
+
+
+def record(steps: Iterator[Callable[[], Factors]], judge: Problem, stop: Callable[[float, float, int], bool]) -> Curve:
+    """Run a side step by step; the clock stands still while the judge works."""
+    curve, spent = Curve([], []), 0.0
+    while True:
+        start = time.perf_counter()
+        factors = next(steps)
+        spent += time.perf_counter() - start
+        curve.times.append(spent)
+        curve.objectives.append(judge.objective(factors()))
+        if stop(spent, curve.objectives[-1], len(curve.times)):
+            return curve
+
+
+def scikit_learn(contest: Contest, W: np.ndarray, H: np.ndarray) -> Iterator[Callable[[], Factors]]:
+    """The iterations of scikit-learn's solver "cd"."""
+    from sklearn.decomposition._nmf import _update_coordinate_descent  # noqa: PLC0415  # private, and only needed here
+
+    W, H, rng = W.copy(), H.copy(), check_random_state(0)
+    while True:
+        _update_coordinate_descent(contest.X, W, H, contest.l1, 0.0, False, rng)
+        _update_coordinate_descent(contest.X.T, H, W, contest.l1, 0.0, False, rng)
+        yield lambda: (W, H)
+
+
+def partwise(contest: Contest, W: np.ndarray, H: np.ndarray, solver="auto") -> Iterator[Callable[[], Factors]]:
+    """The iterations of partwise, everything before the first of them included."""
+    problem = contest.problem.normalized()
+    chosen, _ = registry.choose(problem, solver)
+    with problem.data.working():
+        state = chosen.init(problem, problem.from_user((W, H)), 0.0, check_random_state(0))
+        while True:
+            yield partial(problem.to_user, chosen.step(problem, state).factors)
+
+
+@dataclass
+class Heat:
+    """One start: the curves of all sides, and the target."""
+
+    target: float
+    curves: dict[str, Curve]
+
+    def speed_up(self, side: str, slack: float = 1.0) -> float | None:
+        """How many times sooner than scikit-learn a side was at `slack * target`; None if it did not get there."""
+        theirs = self.curves["scikit-learn"].reaches(slack * self.target)
+        own = self.curves[side].reaches(slack * self.target)
+        return None if own is None or theirs is None else theirs / own
+
+    def final(self, side: str) -> float:
+        """The side's last objective over scikit-learn's."""
+        return self.curves[side].objectives[-1] / self.curves["scikit-learn"].objectives[-1]
+
+
+def race(contest: Contest, seed: int, sides: Mapping[str, Side]) -> Heat:
+    """All sides from one random start; scikit-learn sets the target and the time."""
+    judge = contest.problem
+    W, H = Random()(judge, check_random_state(seed))
+    fixed = None if contest.target is None else contest.target * judge.data.norm2 / 2
+    goal = (lambda _, f, n: n >= ITERATIONS) if fixed is None else (lambda _, f, n: f <= fixed or n >= 10 * ITERATIONS)
+    rival = record(scikit_learn(contest, W, H), judge, goal)
+    target, limit = rival.objectives[-1] if fixed is None else fixed, PATIENCE * rival.times[-1]
+    curves = {"scikit-learn": rival}
+    for name, side in sides.items():
+        curves[name] = record(side(contest, W, H), judge, lambda spent, f, n: spent > limit or (f <= target and n >= 2))
+    return Heat(target, curves)
+
+
+def warm_up(contest: Contest, sides: Mapping[str, Side]) -> None:
+    """Compile what the contest needs: a race on a few of its rows."""
+    race(Contest(contest.name, contest.X[:50], contest.rank, contest.l1, target=0.5), 0, sides)
+
+
+def mean(ratios: list[float | None]) -> str:
+    """The geometric mean of those that are known."""
+    good = [ratio for ratio in ratios if ratio is not None]
+    return f"{np.exp(np.mean(np.log(good))):.1f}" if good else "never"
+
+
+def reached(ratios: list[float | None]) -> int:
+    return sum(ratio is not None for ratio in ratios)
+
+
+def short_contests() -> list[Contest]:
+    """Generated data of three kinds, small enough for a minute."""
+    rng = np.random.default_rng(0)
+    rates = make_parts(8000, 6000, 20, zeros=0.9, random_state=0).X
+    counts = rng.poisson(rates * (0.02 / rates.mean()))
+    return [
+        Contest("dense, noisy", make_parts(400, 4000, 20, noise=0.2, random_state=0).X, 20),
+        Contest("sparse counts", sparse.csr_array(counts.astype(np.float64)), 20),
+        Contest("dense, exact parts", make_parts(500, 1000, 10, zeros=0.3, random_state=0).X, 10, target=1e-4),
+    ]
+
+
+def summary(contest: Contest, heats: list[Heat]) -> str:
+    """What a person wants to know of a contest, in a line."""
+    exact, near = ([heat.speed_up("partwise", slack) for heat in heats] for slack in (1.0, NEAR))
+    goal = f"relative squared error {contest.target:g}" if contest.target else f"{ITERATIONS} iterations"
+    return (
+        f"{contest.name} ({contest.size}, rank {contest.rank}), to scikit-learn's {goal}: {mean(exact)} times as fast "
+        f"({reached(exact)} of {len(heats)} starts), {mean(near)} times to 0.1% above ({reached(near)} of {len(heats)})"
+    )
+
+
+def machine() -> str:
+    load = f", load {os.getloadavg()[0]:.1f} at the end" if hasattr(os, "getloadavg") else ""
+    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}{load}."

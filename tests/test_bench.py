@@ -1,0 +1,79 @@
+"""The race: honest sides, the same start, the right winner."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.decomposition import non_negative_factorization
+from sklearn.utils import check_random_state
+
+from benchmarks.pages import ROOT
+from benchmarks.rows import ROWS
+from partwise.bench import Contest, Curve, Heat, partwise, race, record, scikit_learn, short_contests, summary
+from partwise.cli import main
+from partwise.datasets import make_parts
+from partwise.init import Random
+
+X = make_parts(40, 30, 3, noise=0.1, random_state=0).X
+
+
+def test_speed_up_is_the_ratio_of_first_times_at_the_target():
+    slow = Curve([1.0, 2.0, 3.0, 4.0], [9.0, 7.0, 5.0, 4.0])
+    fast = Curve([0.5, 1.0], [6.0, 4.5])
+    heat = Heat(4.5, {"scikit-learn": slow, "partwise": fast, "late": Curve([1.0], [8.0])})
+    assert heat.speed_up("partwise") == 4.0
+    assert heat.speed_up("partwise", slack=1.5) == 3.0 / 0.5
+    assert heat.speed_up("late") is None
+    assert heat.final("partwise") == 4.5 / 4.0
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.05])
+def test_the_rival_is_what_scikit_learn_runs(l1):
+    contest = Contest("x", X, 3, l1)
+    W, H = Random()(contest.problem, check_random_state(0))
+    curve = record(scikit_learn(contest, W, H), contest.problem, lambda _, f, n: n >= 7)
+    penalties = {"alpha_W": l1 / X.shape[1], "alpha_H": l1 / X.shape[0], "l1_ratio": 1.0}
+    public = non_negative_factorization(
+        X, W.copy(), np.ascontiguousarray(H.T), n_components=3, init="custom", max_iter=7, tol=0, **penalties
+    )
+    assert curve.objectives[-1] == pytest.approx(contest.problem.objective((public[0], public[1].T)), rel=1e-10)
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_all_sides_start_alike_and_get_to_the_target(store):
+    contest = Contest("x", store(X), 3)
+    heat = race(contest, 0, {"partwise": partwise})
+    rival, own = heat.curves["scikit-learn"], heat.curves["partwise"]
+    assert len(rival.times) == 200
+    assert heat.target == rival.objectives[-1]
+    assert np.all(np.diff(rival.times) > 0)
+    assert own.objectives[-1] <= 1.01 * heat.target
+    assert "rank 3" in summary(contest, [heat])
+
+
+def test_a_target_given_in_advance_ends_the_race():
+    planted = make_parts(40, 30, 2, random_state=0).X
+    heat = race(Contest("x", planted, 2, target=1e-2), 0, {"partwise": partwise})
+    assert heat.target == pytest.approx(1e-2 * np.vdot(planted, planted) / 2)
+    assert heat.curves["scikit-learn"].objectives[-1] <= heat.target < heat.curves["scikit-learn"].objectives[-2]
+
+
+def test_the_short_form_has_dense_and_sparse_data():
+    contests = short_contests()
+    assert {sparse.issparse(contest.X) for contest in contests} == {True, False}
+    assert 0.005 < contests[1].X.nnz / np.prod(contests[1].X.shape) < 0.05
+
+
+def test_on_the_command_line(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", X)
+    assert main(["bench", str(tmp_path / "x.npy"), "--rank", "3", "--starts", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "x.npy (40 × 30, rank 3), to scikit-learn's 200 iterations:" in out
+    assert "cores, Python" in out
+    assert main(["bench", "--starts", "0"]) == 2
+    assert "--starts must be at least 1" in capsys.readouterr().err
+
+
+def test_the_table_has_every_row():
+    page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    for row in ROWS:
+        assert f"| {row.name} |" in page
