@@ -1,1 +1,1 @@
-"""Side-by-side benchmarks. Every objective here is computed by `Problem.objective`, outside the clock."""
+"""Benchmarks: the race against scikit-learn and others, growth, phases, process costs, and a table of a paper."""

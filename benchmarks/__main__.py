@@ -24,6 +24,8 @@ def main() -> None:
     parser.add_argument("--no-peers", action="store_true", help="race: scikit-learn's cd alone")
     parser.add_argument("--write", action="store_true", help="renew the pages")
     options = parser.parse_args()
+    if options.write and options.names:
+        parser.error("--write renews whole tables: leave out the names")
     blocks = {
         "race": lambda: race.run(options.names, options.starts, options.solver, not options.no_peers),
         "process": process.run,

@@ -1,4 +1,5 @@
-"""The data sets of the benchmarks. Those that are not generated lie in a folder named by PARTWISE_DATA."""
+"""The data sets of the benchmarks. Those that are not generated lie in a folder named by PARTWISE_DATA, or in
+`shared/data` beside the repository."""
 
 from __future__ import annotations
 

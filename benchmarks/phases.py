@@ -34,7 +34,7 @@ STEPS = 15
 
 
 class Timed:
-    """The time spent in kernels, and the rows swept, while it is installed."""
+    """The time spent in kernels while it is installed."""
 
     def __init__(self, module):
         self.module, self.spent = module, defaultdict(float)
@@ -68,10 +68,10 @@ def limits() -> dict[str, float]:
         A = np.random.default_rng(0).uniform(size=(2000, 2000)).astype(kind)
         best[np.dtype(kind).name] = 2 * 2000**3 / 1e9 / fastest(lambda A=A: A @ A)
     source, target = np.ones(2**25), np.empty(2**25)
-    halves = threads.even(source.size, 1)
+    pieces = threads.even(source.size, 1)
 
     def copy():
-        threads.run(lambda i, j: np.copyto(target[i:j], source[i:j]), halves)
+        threads.run(lambda i, j: np.copyto(target[i:j], source[i:j]), pieces)
 
     best["copy"] = 2 * source.nbytes / 1e9 / fastest(copy)
     return best
@@ -104,6 +104,7 @@ def measure(contest: Contest, best: dict[str, float]) -> list:
     traffic = 2 * (stored or problem.data.values.nbytes * (1 + 4 / kind.itemsize)) / 1e9 / spent["products"]
     return [
         contest.name,
+        rank,
         f"{1e3 * total:.2f}",
         *(f"{spent[phase] / total:.0%}" for phase in ("products", "updates", "bookkeeping")),
         f"{1 - sum(spent.values()) / total:.0%}",
@@ -123,6 +124,7 @@ def run() -> str:
                 print(f"{row.name}: {error}")
     header = [
         "data",
+        "rank",
         "ms an iteration",
         "products",
         "updates",

@@ -1,11 +1,19 @@
-"""What a process pays before it works: import, compilation, reading the compiled code back."""
+"""What is paid besides the work: import, compilation, reading the compiled code back, and the loop around the steps."""
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import redirect_stderr
+
+import numpy as np
+
+import partwise as pw
+from partwise import solvers
 
 from .pages import table
 
@@ -21,6 +29,29 @@ first = fit()
 print(first - min(fit() for _ in range(3)))
 """
 SPARSE = "from scipy import sparse; X = sparse.csr_array(X)"
+
+
+class Idle(solvers.GCD):
+    """Steps that take no time: what is left is the loop."""
+
+    def step(self, problem, state):
+        return solvers.Step(state.factors, 1.0, 1.0)
+
+
+def loop_cost(watched: bool = False) -> float:
+    """Seconds an iteration that are not in the step: what 20000 of them cost more than 10000."""
+
+    def run(n_iter: int) -> float:
+        with tempfile.TemporaryDirectory() as folder, redirect_stderr(io.StringIO()):
+            checkpoint = (f"{folder}/run.partwise", 1.0) if watched else None
+            start = time.perf_counter()
+            pw.factorize(
+                np.ones((50, 40)), 4, solver=Idle(), max_iter=n_iter, tol=0, progress=watched, checkpoint=checkpoint
+            )
+            return time.perf_counter() - start
+
+    run(100)
+    return (run(20000) - run(10000)) / 10000
 
 
 def seconds(program: str, **environment: str) -> float:
@@ -46,4 +77,6 @@ def run() -> str:
             [f"first fit ever, {name} {dtype}, over later ones", f"{ever:.1f} s more", "15 s"],
             [f"first fit in a new process, {name} {dtype}", f"{again:.2f} s more", "1 s"],
         ]
+    for name, options in (("", {}), (", with a bar and checkpoints", {"watched": True})):
+        lines.append([f"the loop around a step of 1 ms{name}", f"{loop_cost(**options) / 1e-3:.1%}", "2%"])
     return table(["cost", "measured", "asked at most"], lines)

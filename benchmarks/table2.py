@@ -73,7 +73,7 @@ def run() -> str:
             runs = [seconds(X, entry, solver, seed) for seed in range(STARTS)]
             there = [t for t, error in runs if error <= entry.error * (1 + 1e-9)]
             worst = max(error for _, error in runs)
-            missed = "" if len(there) == STARTS else f", {len(there)} of {STARTS}; the others end at up to {worst:.4g}"
+            missed = "" if len(there) == STARTS else f" ({len(there)} of {STARTS}, errors up to {worst:.4g})"
             cells.append((f"{np.mean(there):.2g}" if there else "never") + missed)
         lines.append(
             [entry.name, " × ".join(map(str, X.shape)), entry.rank, entry.error, *cells, entry.gcd, entry.hals]

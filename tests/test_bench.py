@@ -1,5 +1,7 @@
 """The race: honest sides, the same start, the right winner."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from benchmarks.pages import ROOT
 from benchmarks.rows import ROWS
-from partwise.bench import Contest, Curve, Heat, partwise, race, record, scikit_learn, short_contests, summary
+from partwise.bench import Contest, Curve, Heat, partwise, race, record, scikit_learn, short_contests, summary, warm_up
 from partwise.cli import main
 from partwise.datasets import make_parts
 from partwise.init import Random
@@ -41,6 +43,10 @@ def test_the_rival_is_what_scikit_learn_runs(l1):
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 def test_all_sides_start_alike_and_get_to_the_target(store):
     contest = Contest("x", store(X), 3)
+    warm_up(contest, {"partwise": partwise})
+    start = Random()(contest.problem, check_random_state(0))
+    firsts = [next(side(contest, *start))() for side in (scikit_learn, partial(partwise, solver="cd"))]
+    assert all(np.allclose(A, B) for A, B in zip(*firsts))  # the same start, and the same algorithm
     heat = race(contest, 0, {"partwise": partwise})
     rival, own = heat.curves["scikit-learn"], heat.curves["partwise"]
     assert len(rival.times) == 200

@@ -350,7 +350,7 @@ def test_structures_by_name():
 def test_solver_choice_and_reason_are_told():
     result = pw.factorize(X, 3, max_iter=2, tol=0)
     assert result.solver.startswith("HALS(sweeps=(")
-    assert "measures fastest" in result.reason
+    assert "the fastest on most data measured" in result.reason
     assert "sweeps over W and H, since a product with X costs as much as" in result.reason
     assert pw.factorize(X, 3, solver=solvers.GCD(eps=0.01), max_iter=2, tol=0).solver == repr(solvers.GCD(eps=0.01))
 

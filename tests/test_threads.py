@@ -3,14 +3,27 @@
 import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
 
+import joblib
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from threadpoolctl import threadpool_info
+from sklearn.model_selection import GridSearchCV
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import partwise as pw
 from partwise.datasets import make_parts
+from partwise.kernels import threads
+
+
+@pytest.fixture
+def _many_tasks(monkeypatch):
+    """Enough tasks to need the threads, though the data is small."""
+    monkeypatch.setattr(threads, "pieces", lambda *_: 8)
+
+
+many_tasks = pytest.mark.usefixtures("_many_tasks")
+
 
 X = sparse.csr_array(make_parts(600, 500, 4, zeros=0.7, random_state=0).X)
 
@@ -23,6 +36,7 @@ def blas_threads():
     return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
 
+@many_tasks
 def test_fits_in_several_threads_give_the_same_bits():
     alone = [parts(seed) for seed in range(6)]
     with ThreadPoolExecutor(3) as pool:
@@ -30,6 +44,7 @@ def test_fits_in_several_threads_give_the_same_bits():
     assert all(np.array_equal(A, B) for A, B in zip(alone, together))
 
 
+@many_tasks
 def test_blas_gets_its_threads_back():
     before = blas_threads()
     with ThreadPoolExecutor(3) as pool:
@@ -39,6 +54,7 @@ def test_blas_gets_its_threads_back():
     assert blas_threads() == before
 
 
+@many_tasks
 @pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
 def test_fits_after_a_fork():
     expected = parts(0)
@@ -50,3 +66,62 @@ def test_fits_after_a_fork():
 def test_clones_share_nothing():
     model = pw.NMF(3, random_state=0, max_iter=5, tol=0)
     assert np.array_equal(clone(model).fit(X).components_, model.fit(X).components_)
+
+
+def threads_used(**options):
+    seen = set()
+    pw.factorize(X, 4, max_iter=3, tol=0, callbacks=[lambda *_: seen.add(threads.count())], **options)
+    (number,) = seen
+    return number
+
+
+@many_tasks
+def test_n_threads_is_kept_and_changes_no_bit(monkeypatch):
+    monkeypatch.setattr(threads, "_available", lambda setting: 8)
+    with threadpool_limits(8, user_api="blas"):
+        assert threads_used() > 1
+        assert threads_used(n_threads=1) == 1
+        assert threads_used(n_threads=2) == 2
+    models = [pw.NMF(3, random_state=0, max_iter=5, tol=0, n_threads=n) for n in (None, 1, 2)]
+    first, *others = [model.fit(X).components_ for model in models]
+    assert all(np.array_equal(first, other) for other in others)
+    for wrong in (0, -1, 1.5, True):
+        with pytest.raises(ValueError, match="n_threads must be a whole number >= 1"):
+            pw.factorize(X, 3, n_threads=wrong)
+
+
+def test_threadpoolctl_is_obeyed():
+    with threadpool_limits(1, user_api="blas"):
+        assert threads_used() == 1
+
+
+def test_omp_num_threads_is_obeyed(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert threads_used() == 1
+
+
+def count_in_worker(_):
+    return threads.count()
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_workers_of_joblib_share_the_cores(backend):
+    n_jobs = joblib.cpu_count()
+    counts = joblib.Parallel(n_jobs, backend=backend)(joblib.delayed(count_in_worker)(i) for i in range(n_jobs))
+    assert sum(counts) <= joblib.cpu_count()
+
+
+def test_grid_search_in_two_processes_gives_the_same_bits():
+    grid = {"n_components": [2, 3], "max_iter": [10]}
+    searches = [
+        GridSearchCV(pw.NMF(random_state=0, init="random"), grid, scoring=lightness, cv=2, n_jobs=n).fit(X.toarray())
+        for n in (1, 2)
+    ]
+    one, two = (search.best_estimator_.components_ for search in searches)
+    assert np.array_equal(one, two)
+    scores = [search.cv_results_["mean_test_score"] for search in searches]
+    assert np.array_equal(*scores)
+
+
+def lightness(model, X, y=None):
+    return -float(model.transform(X).sum())

@@ -3,6 +3,7 @@
 from . import datasets, init, losses, solvers, structures
 from .estimators import NMF, non_negative_factorization
 from .factorize import factorize
+from .io import load
 from .problem import Problem
 from .result import Result
 
@@ -15,6 +16,7 @@ __all__ = [
     "datasets",
     "factorize",
     "init",
+    "load",
     "losses",
     "non_negative_factorization",
     "solvers",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import warnings
@@ -16,23 +17,28 @@ from .certificate import Optimality
 from .datasets import make_swimmer
 from .factorize import factorize
 from .io import read, write_result
+from .io.write import summary
 from .plots import check_image_shape
 from .registry import INITS, LOSSES, SOLVERS
 from .result import Result
 from .structures import Fixed, NonNegative
 from .validation import checked_data, checked_rank
 
+INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 REPORT_NEEDS = ("matplotlib", "jinja2")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0, or 2 with a sentence on standard error when the input cannot be used."""
+    """Exit status 0; 2 with a sentence on standard error when the input cannot be used; 130 after Ctrl-C, with what was
+    found written if there was anything."""
     options = parser().parse_args(arguments)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            options.command(options)
-            status = 0
+            status = options.command(options)
+        except KeyboardInterrupt:
+            print("partwise: interrupted before there was a result", file=sys.stderr)
+            status = INTERRUPTED
         except (ValueError, TypeError, OSError, ImportError) as error:
             print(f"partwise: {error}", file=sys.stderr)
             status = 2
@@ -63,6 +69,12 @@ def parser() -> argparse.ArgumentParser:
     fit_.add_argument("--tol", type=float, default=1e-4, help="stationarity to reach")
     fit_.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop after this time")
     fit_.add_argument("--target", type=float, metavar="F", help="stop at this objective")
+    fit_.add_argument("--checkpoint", metavar="FILE", help="keep the state of the run in this file")
+    fit_.add_argument("--checkpoint-interval", type=float, default=60.0, metavar="SECONDS", help="how often")
+    fit_.add_argument("--resume", metavar="FILE", help="go on from this checkpoint, with the same data and options")
+    fit_.add_argument("--threads", type=int, help="threads to use at most")
+    fit_.add_argument("--quiet", action="store_true", help="no bar, and nothing on standard output")
+    fit_.add_argument("--json", action="store_true", help="print the summary of the result as JSON, and nothing else")
     fit_.add_argument(
         "--normalize", default="balanced", choices=["balanced", "W", "H", "none"], help="where scale goes"
     )
@@ -103,11 +115,12 @@ def image_shape(text: str) -> tuple[int, int]:
     return height, width
 
 
-def fit(options) -> None:
+def fit(options) -> int:
     table = read(options.file, options.key)
     X, names = (table.X.T, None) if options.transpose else (table.X, table.feature_names)
+    say = (lambda *_: None) if options.quiet or options.json else print
     if X.ndim == 2:
-        print(f"read {X.shape[0]} samples x {X.shape[1]} features" + (", named" if names else ""))
+        say(f"read {X.shape[0]} samples x {X.shape[1]} features" + (", named" if names else ""))
         check_image_shape(options.image, X.shape[1])
     check_folder(Path(options.out))
     result = factorize(
@@ -123,13 +136,22 @@ def fit(options) -> None:
         tol=options.tol,
         target=options.target,
         time_limit=options.time_limit,
+        progress=False if options.quiet else None,
+        checkpoint=options.checkpoint and (options.checkpoint, options.checkpoint_interval),
+        resume=options.resume,
+        n_threads=options.threads,
         normalize=None if options.normalize == "none" else options.normalize,
         sort=not options.no_sort,
         random_state=options.seed,
     )
     title = options.title or f"The parts of {Path(options.file).name}"
-    optimality = None if options.no_certify else result.certify(X)
-    hand_over(result, optimality, options.out, title=title, image_shape=options.image, feature_names=names)
+    skip = options.no_certify or result.status == "interrupted"  # who pressed Ctrl-C does not want to wait
+    optimality = None if skip else result.certify(X)
+    report = {"title": title, "image_shape": options.image, "feature_names": names}
+    hand_over(result, optimality, options.out, say, **report)
+    if options.json:
+        print(json.dumps(summary(result, optimality), indent=2))
+    return INTERRUPTED if result.status == "interrupted" else 0
 
 
 def check_folder(folder: Path) -> None:
@@ -139,7 +161,7 @@ def check_folder(folder: Path) -> None:
         raise ValueError(f"cannot write to {folder}: {nearest} is not a folder, or not one to write in")
 
 
-def demo(options) -> None:
+def demo(options) -> int:
     """The torso of the Swimmer is given, since it is in every image and could as well be part of any limb; the limbs
     are learnt."""
     swimmer = make_swimmer()
@@ -147,36 +169,40 @@ def demo(options) -> None:
     parts = NonNegative() & Fixed(torso)
     result = factorize(swimmer.X, 17, structure_H=parts, init="random", n_init=8, random_state=0, tol=1e-6)
     report = {"title": "Swimmer: a torso given, 16 limbs learnt", "image_shape": swimmer.image_shape}
-    hand_over(result, result.certify(swimmer.X), options.out, **report)
+    hand_over(result, result.certify(swimmer.X), options.out, print, **report)
+    return 0
 
 
-def bench(options) -> None:
+def bench(options) -> int:
     """The short form of the benchmarks: who gets to scikit-learn's objective first."""
-    from .bench import Contest, machine, partwise, race, short_contests, summary, warm_up  # noqa: PLC0415  # slow to import
+    from . import bench as racing  # noqa: PLC0415  # slow to import
 
     if options.starts < 1:
         raise ValueError(f"--starts must be at least 1, got {options.starts}")
-    contests = short_contests()
     if options.file:
         X = checked_data(read(options.file, options.key).X)
-        contests = [Contest(Path(options.file).name, X, checked_rank(options.rank))]
-    sides = {"partwise": partial(partwise, solver=options.solver)}
+        contests = [racing.Contest(Path(options.file).name, X, checked_rank(options.rank))]
+    else:
+        contests = racing.short_contests()
+    sides = {"partwise": partial(racing.partwise, solver=options.solver)}
     for contest in contests:
-        warm_up(contest, sides)
-        print(summary(contest, [race(contest, seed, sides) for seed in range(options.starts)]), flush=True)
-    print(machine())
+        racing.warm_up(contest, sides)
+        heats = [racing.race(contest, seed, sides) for seed in range(options.starts)]
+        print(racing.summary(contest, heats), flush=True)
+    print(racing.machine())
+    return 0
 
 
-def hand_over(result: Result, optimality: Optimality | None, folder, **report) -> None:
+def hand_over(result: Result, optimality: Optimality | None, folder, say, **report) -> None:
     """Write everything about a result and say what was written."""
     written = write_result(result, folder, optimality, report.get("feature_names"))
     missing = [name for name in REPORT_NEEDS if find_spec(name) is None]
     if not missing:
         written.append(result.report(Path(folder) / "report.html", optimality=optimality, **report))
-    print(result)
-    print(result.certificate)
+    say(result)
+    say(result.certificate)
     if optimality is not None:
-        print(optimality)
-    print("wrote " + ", ".join(map(str, written)))
+        say(optimality)
+    say("wrote " + ", ".join(map(str, written)))
     if missing:
-        print(f"no report: it needs {' and '.join(missing)} (pip install 'partwise[report]')")
+        say(f"no report: it needs {' and '.join(missing)} (pip install 'partwise[report]')")

@@ -7,3 +7,7 @@ class IncompatibleError(ValueError):
 
 class UnknownNameError(ValueError):
     """A name that is not in the registry."""
+
+
+class ArchiveError(ValueError):
+    """A file that is not what it should be, or a checkpoint of something else."""

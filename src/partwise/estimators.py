@@ -63,6 +63,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Number of starts; the best is kept.
     callbacks : sequence of callables
         Called as ``callback(record, factors)`` after every iteration; a true answer ends the run.
+    n_threads : int, optional
+        Threads to use at most. None: the cores of this process, or what OMP_NUM_THREADS or threadpoolctl allow.
 
     Attributes
     ----------
@@ -109,6 +111,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "structure_H": [str, Structure, None],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "callbacks": [tuple, list],
+        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(
@@ -131,6 +134,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         structure_H=None,
         n_init=1,
         callbacks=(),
+        n_threads=None,
     ):
         self.n_components = n_components
         self.init = init
@@ -149,6 +153,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.structure_H = structure_H
         self.n_init = n_init
         self.callbacks = callbacks
+        self.n_threads = n_threads
 
     def fit(self, X, y=None, **params):
         """Learn the parts of X. `params` are those of `fit_transform`."""
@@ -196,7 +201,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if update_H:
             self._n_components = rank  # scikit-learn's name
         structure_W, structure_H = self._structures(X, update_H)
-        return factorize(
+        result = factorize(
             X,
             rank,
             loss=loss,
@@ -209,10 +214,15 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             max_iter=self.max_iter,
             tol=self.tol,
             callbacks=[*self.callbacks, *([print_line] if self.verbose else [])] if update_H else [],
+            progress=False,
+            n_threads=self.n_threads,
             normalize=None,
             sort=False,
             random_state=self.random_state,
         )
+        if result.status == "interrupted":  # an estimator is fitted or it is not
+            raise KeyboardInterrupt
+        return result
 
     def _loss(self) -> Loss:
         if self.loss is not None and self.beta_loss != "frobenius":

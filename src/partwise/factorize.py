@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 import numpy as np
 
 from .certificate import Certificate, certificate
+from .checkpoint import Keeper, identity_of, read_checkpoint
 from .conventions import Convention
 from .data import as_data
 from .init import Given, Init, Random
+from .kernels.threads import limited
+from .limits import Limits
 from .problem import Problem, pose
+from .progress import Bar, watched
 from .registry import choose, resolve
 from .result import Result
-from .solve import Callback, Limits, Run, solve, warn_if_unfinished
+from .solve import Callback, Control, Run, solve, warn_if_unfinished
 from .structures import NonNegative, Structure
 from .units import times_power
-from .validation import checked_callbacks, checked_data, checked_random_state, checked_rank
+from .validation import (
+    checked_callbacks,
+    checked_checkpoint,
+    checked_data,
+    checked_random_state,
+    checked_rank,
+    checked_threads,
+)
 
 
 def factorize(  # noqa: PLR0913  # the one place where everything can be said
@@ -34,6 +46,10 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     target: float | None = None,
     time_limit: float | None = None,
     callbacks: Sequence[Callback] = (),
+    progress: bool | None = None,
+    checkpoint=None,
+    resume=None,
+    n_threads: int | None = None,
     normalize="balanced",
     sort: bool = True,
     random_state=None,
@@ -61,9 +77,20 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         Number of starts; the best is kept. From the second on, init=None means random.
     max_iter, tol, target, time_limit
         Stop after this many iterations, at this stationarity, at this objective or after these seconds,
-        whichever comes first. See "When a run stops" in the documentation.
+        whichever comes first. Ctrl-C ends a run as well, with the best result so far.
+        See "When a run stops" in the documentation.
     callbacks : sequence of callables
-        Called as ``callback(record, factors)`` after every iteration; a true answer ends the run.
+        Called as ``callback(record, factors)`` after every iteration; a true answer ends the run. An exception in one
+        ends it too, and carries what was found as its attribute ``result``.
+    progress : bool, optional
+        Whether to draw a bar on standard error. None: if it is a terminal or a notebook.
+    checkpoint : path, or (path, seconds)
+        A file to keep the state of the run in, every 60 seconds unless said otherwise.
+    resume : path
+        A checkpoint to go on from, of the same X, problem and settings; the result has the bits of a run that was never
+        interrupted.
+    n_threads : int, optional
+        Threads to use at most. None: the cores of this process, or what OMP_NUM_THREADS or threadpoolctl allow.
     normalize : "balanced", "W", "H", ("W" or "H", "l1" or "l2" or "max"), or None
         Where the scale of a part goes: evenly to both factors, or all to one so that the parts of the factor
         named have norm 1. "balanced" applies where both structures allow any scale, and leaves others alone.
@@ -82,16 +109,28 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     problem = pose(data, resolve("loss", loss), stated, rank).normalized()
     limits = Limits(max_iter, tol, target, time_limit)
     rng = checked_random_state(random_state)
-    callbacks = checked_callbacks(callbacks)
+    control = Control(limits, checked_callbacks(callbacks))
     chosen, reason = choose(problem, solver)
     convention = Convention(problem, normalize, sort)
     starts = make_starts(problem, init, n_init)
-    run, objectives = solve(problem, starts, chosen, limits, rng, callbacks=callbacks)
-    warn_if_unfinished(run, limits)
-    run = convention.apply(run)
-    proof = certificate(problem, run.factors, run.history[-1].stationarity, tol)
+    with limited(checked_threads(n_threads)), ExitStack() as stack:
+        snapshot = None
+        if checkpoint is not None or resume is not None:
+            identity = identity_of(problem, solver=repr(chosen), tol=tol, n_init=n_init, init=starts[0].name)
+            snapshot = None if resume is None else read_checkpoint(resume, identity)
+            control.keeper = None if checkpoint is None else Keeper(*checked_checkpoint(checkpoint), identity)
+        if watched() if progress is None else progress:
+            control.show = stack.enter_context(Bar(limits, limits.max_iter or chosen.max_iter, len(starts)))
+        run, objectives = solve(problem, starts, chosen, rng, control, snapshot=snapshot)
+        run = convention.apply(run)
+        proof = certificate(problem, run.factors, run.history[-1].stationarity, tol)
     about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives)}
-    return make_result(problem, run, proof, stated, about)
+    result = make_result(problem, run, proof, stated, about)
+    if run.failure:
+        run.failure.result = result  # type: ignore[attr-defined]
+        raise run.failure
+    warn_if_unfinished(run, limits)
+    return result
 
 
 def make_result(problem: Problem, run: Run, proof: Certificate, stated: tuple, about: dict) -> Result:

@@ -1,7 +1,15 @@
-"""Callbacks that tell how a run goes."""
+"""Telling a person how a run goes: a bar while they watch, or lines on request."""
 
+from __future__ import annotations
+
+import sys
+import time
+
+from .limits import Limits
 from .problem import Factors
 from .solve import Record
+
+REFRESH = 0.1  # seconds between two drawings
 
 
 def print_line(record: Record, factors: Factors) -> None:
@@ -10,3 +18,59 @@ def print_line(record: Record, factors: Factors) -> None:
         f"iteration {record.n_iter:4d}  objective {record.objective:.8g}  "
         f"stationarity {record.stationarity:.2e}  {record.time:.2f} s"
     )
+
+
+def watched() -> bool:
+    """Whether a person is likely to look: a terminal, or a notebook."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+class Bar:
+    """A bar on standard error, drawn by tqdm; use it as a context, so that the terminal is left clean."""
+
+    FORMAT = "{desc} {percentage:3.0f}%|{bar:20}| {n_fmt} iterations [{elapsed}, {rate_fmt}{postfix}]"
+
+    def __init__(self, limits: Limits, max_iter: int, n_starts: int):
+        from tqdm.auto import tqdm  # noqa: PLC0415  # only where it is drawn
+
+        self.limits, self.n_starts, self.start, self.drawn = limits, n_starts, -1, 0.0
+        self.bar = tqdm(total=max_iter, bar_format=self.FORMAT, mininterval=0, leave=False, file=sys.stderr, unit=" it")
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.bar.close()
+
+    def __call__(self, start: int, record: Record) -> None:
+        now = time.perf_counter()
+        if start == self.start and now - self.drawn < REFRESH:
+            return
+        self.drawn = now
+        if start != self.start:
+            self.start = start
+            self.bar.reset()
+            self.bar.set_description_str(f"start {start + 1} of {self.n_starts}" if self.n_starts > 1 else "partwise")
+        self.bar.set_postfix_str(self.postfix(record), refresh=False)
+        self.bar.update(record.n_iter - self.bar.n)
+
+    def postfix(self, record: Record) -> str:
+        aim = f", tol {self.limits.tol:g}" if self.limits.tol else ""
+        text = f"objective {record.objective:.6g}, stationarity {record.stationarity:.1e}{aim}"
+        left = self.seconds_left(record)
+        return text if left is None else f"{text}, at most {clock_face(left)} left"
+
+    def seconds_left(self, record: Record) -> float | None:
+        """Until the iterations of this start, or the time allowed, are used up."""
+        known = []
+        if record.n_iter > 1:
+            known.append(record.time / record.n_iter * (self.bar.total - record.n_iter))
+        if self.limits.time_limit is not None:
+            known.append(self.limits.time_limit - self.bar.format_dict["elapsed"])
+        return max(0.0, min(known)) if known else None
+
+
+def clock_face(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class Result:
     fit: float  # the loss alone, without penalties
     relative_error: float  # |X - WH| / |X|
     data_norm: float  # |X|
-    status: str  # why the run ended: "converged", "max_iter", "target", "time_limit", "callback"
+    status: str  # why the run ended: "converged", "max_iter", "target", "time_limit", "callback" or "interrupted"
     history: tuple[Record, ...]
     certificate: Certificate
     loss: Loss
@@ -80,6 +81,12 @@ class Result:
         from .report import write_report  # noqa: PLC0415  # needs the optional drawing libraries
 
         return write_report(self, path, **options)
+
+    def save(self, path) -> Path:
+        """Write everything to one file, arrays and JSON, that `partwise.load` reads back exact to the bit."""
+        from .io import save  # noqa: PLC0415  # it is built on this class
+
+        return save(self, path)
 
     def __repr__(self):
         m, n = (A.shape[0] for A in self.factors)

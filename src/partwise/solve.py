@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .init import Init
+from .limits import Clock, Limits
 from .problem import Factors, Measured, Problem
 from .solvers import Solver
 
@@ -31,106 +30,179 @@ Callback = Callable[[Record, Factors], object]
 
 
 @dataclass(frozen=True)
-class Limits:
-    """When to stop: at whichever comes first."""
-
-    max_iter: int | None = None  # None: the solver's own
-    tol: float = 1e-4  # stationarity
-    target: float | None = None  # objective
-    time_limit: float | None = None  # seconds, starts included, all of them together
-
-    def __post_init__(self):
-        whole = self.max_iter is None or (isinstance(self.max_iter, Integral) and self.max_iter >= 1)
-        allowed = {
-            "max_iter": ("a whole number >= 1, or None", whole),
-            "tol": ("a number >= 0", is_number(self.tol) and 0 <= self.tol < np.inf),
-            "target": ("a number, or None", self.target is None or is_number(self.target)),
-            "time_limit": (
-                "a number of seconds > 0, or None",
-                self.time_limit is None or (is_number(self.time_limit) and self.time_limit > 0),
-            ),
-        }
-        for name, (sentence, holds) in allowed.items():
-            if not holds:
-                raise ValueError(f"{name} must be {sentence}; got {getattr(self, name)!r}")
-
-
-def is_number(value) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and value == value  # noqa: PLR0124  # not NaN
-
-
-@dataclass(frozen=True)
 class Run:
     """One start carried through, in the units of the problem."""
 
     factors: Factors
     history: tuple[Record, ...]
-    status: str  # "converged", "max_iter", "target", "time_limit" or "callback"
+    status: str  # "converged", "max_iter", "target", "time_limit", "callback" or "interrupted"
     fit: float  # the loss, in double precision
+    failure: Exception | None = None  # what a callback raised
+
+    made_anew = ("failure",)  # not kept in files
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that is needed to go on with the same bits: where the starts are, and where the present one is."""
+
+    objectives: tuple[float, ...]  # of the starts that are over
+    best: Run | None  # of them
+    random: tuple  # the state of the random numbers
+    factors: Factors
+    history: tuple[Record, ...]
+    correction: float  # see `Watch`
+    state: Any  # the solver's
+    status: str | None  # None while the start is under way
+
+
+class Keeper(Protocol):
+    """Who keeps snapshots: see `partwise.checkpoint`."""
+
+    def due(self) -> bool: ...
+
+    def keep(self, snapshot: Snapshot) -> None: ...
+
+    def close(self, snapshot: Snapshot | None) -> None: ...
+
+
+@dataclass
+class Control:
+    """What surrounds the loop: when to stop, whom to tell, where to keep snapshots."""
+
+    limits: Limits
+    callbacks: Sequence[Callback] = ()
+    show: Callable[[int, Record], None] | None = None  # told the number of the start and its latest record
+    keeper: Keeper | None = None
+    clock: Clock = field(init=False)
+
+    def __post_init__(self):
+        self.clock = Clock(self.limits.time_limit)
 
 
 def solve(
     problem: Problem,
     starts: Sequence[Init],
     solver: Solver,
-    limits: Limits,
     rng: np.random.RandomState,
+    control: Control,
     *,
-    callbacks: Sequence[Callback] = (),
+    snapshot: Snapshot | None = None,
 ) -> tuple[Run, list[float]]:
-    """Run every start and keep the best; also the final objectives of all. `problem` is a normalized one."""
-    clock = Clock(limits.time_limit)
-    best: Run | None = None
-    objectives: list[float] = []
-    for start in starts:
-        if best is not None and clock.over():
+    """Run every start and keep the best; also the final objectives of all. `problem` is a normalized one.
+
+    With a snapshot: go on from there. Ctrl-C ends the run with the best so far.
+    """
+    best, objectives = (snapshot.best, list(snapshot.objectives)) if snapshot else (None, [])
+    if snapshot:
+        rng.set_state(snapshot.random)
+    latest = None
+    while len(objectives) < len(starts):
+        if best is not None and control.clock.over():
             break
-        run = run_once(problem, start(problem, rng), solver, limits, rng, callbacks, clock)
+        journey = Journey(problem, solver, rng, control, (tuple(objectives), best))
+        try:
+            run = journey.resume(snapshot) if snapshot else journey.begin(starts[len(objectives)])
+        except KeyboardInterrupt:  # before there was anything new
+            if best is None:
+                raise
+            best = replace(best, status="interrupted")
+            break
+        snapshot, latest = None, journey.snapshot(run.status) if control.keeper else None
         objectives.append(run.history[-1].objective)
         if best is None or objectives[-1] < best.history[-1].objective:
             best = run
-        if run.status in ("target", "callback"):
+        if run.status in ("target", "callback", "interrupted"):
+            best = replace(best, status=run.status, failure=run.failure)
             break
     assert best is not None
+    if control.keeper:
+        control.keeper.close(latest)
     return best, objectives
 
 
-def run_once(problem, factors, solver, limits, rng, callbacks, clock) -> Run:  # noqa: PLR0917
-    """The loop over iterations."""
-    max_iter = limits.max_iter or solver.max_iter
-    watch = Watch(problem, limits, callbacks, clock)
-    with problem.data.working():
-        watch.record(0, factors, *watch.measure(factors))
-        state = solver.init(problem, factors, limits.tol, rng)
-        for n_iter in range(1, max_iter + 1):
-            factors, objective, stationarity = solver.step(problem, state)
-            if status := watch.record(n_iter, factors, objective, stationarity):
-                return watch.finish(factors, status)
-        return watch.finish(factors, "max_iter")
+class Journey:
+    """One start: the loop over iterations."""
 
+    def __init__(self, problem: Problem, solver: Solver, rng: np.random.RandomState, control: Control, earlier: tuple):
+        self.problem, self.solver, self.rng, self.control = problem, solver, rng, control
+        self.objectives, self.best = earlier  # of the starts before this one
+        self.watch = Watch(problem, control)
+        self.factors: Factors = ()
+        self.state: Any = None
+        self.whole: dict[str, Any] = {}
+        self.latest: tuple[int, Record]
 
-class Clock:
-    """Seconds since it was made, and whether they are up."""
+    def begin(self, start: Init) -> Run:
+        self.factors = start(self.problem, self.rng)
+        with self.problem.data.working():
+            self.watch.record(0, self.factors, *self.watch.measure(self.factors))
+            self.state = self.solver.init(self.problem, self.factors, self.control.limits.tol, self.rng)
+            return self.go_on()
 
-    def __init__(self, limit: float | None):
-        self.limit, self.start = limit, time.perf_counter()
+    def resume(self, snapshot: Snapshot) -> Run:
+        with self.problem.data.working():
+            self.factors = snapshot.factors
+            self.state = self.solver.restore(
+                self.problem, snapshot.factors, self.control.limits.tol, self.rng, snapshot.state
+            )
+            self.watch.continue_from(snapshot)
+            if snapshot.status == "converged":
+                return self.watch.finish(self.factors, snapshot.status)
+            return self.go_on()
 
-    def __call__(self) -> float:
-        return time.perf_counter() - self.start
+    def go_on(self) -> Run:
+        """Iterate until there is a reason to stop."""
+        control, watch = self.control, self.watch
+        max_iter = control.limits.max_iter or self.solver.max_iter
+        self.remember()
+        try:
+            for n_iter in range(watch.history[-1].n_iter + 1, max_iter + 1):
+                self.factors, objective, stationarity = self.solver.step(self.problem, self.state)
+                status = watch.record(n_iter, self.factors, objective, stationarity)
+                self.remember()
+                if control.show:
+                    control.show(len(self.objectives), watch.history[-1])
+                if status:
+                    return watch.finish(self.factors, status)
+                if control.keeper and control.keeper.due():
+                    control.keeper.keep(self.snapshot(None))
+        except KeyboardInterrupt:
+            return watch.finish(self.factors, "interrupted")
+        return watch.finish(self.factors, "max_iter")
 
-    def over(self) -> bool:
-        return self.limit is not None and self() >= self.limit
+    def remember(self) -> None:
+        """Between two steps all is of one piece; what ends a run in the middle of one, Ctrl-C, leaves this."""
+        if self.control.keeper:
+            history = self.watch.history
+            if self.solver.draws or not self.whole:  # reading it takes 0.1 ms
+                self.whole["random"] = self.rng.get_state()
+            self.whole["factors"] = tuple(self.factors)
+            self.whole["state"] = self.solver.kept(self.state)
+            self.whole["correction"] = self.watch.correction
+            self.latest = len(history) - 1, history[-1]  # the rest of the history does not change
+
+    def snapshot(self, status: str | None) -> Snapshot:
+        """Of the last moment between two steps."""
+        n_earlier, record = self.latest
+        history = (*self.watch.history[:n_earlier], record)
+        return Snapshot(objectives=self.objectives, best=self.best, history=history, status=status, **self.whole)
 
 
 class Watch:
     """Keeps the history of a run and decides when it is over."""
 
-    def __init__(self, problem: Problem, limits: Limits, callbacks: Sequence[Callback], clock: Clock):
-        self.problem, self.limits, self.callbacks, self.clock = problem, limits, callbacks, clock
-        self.begin = clock()
+    def __init__(self, problem: Problem, control: Control):
+        self.problem, self.control, self.limits, self.clock = problem, control, control.limits, control.clock
+        self.begin = control.clock()
         self.history: list[Record] = []
         self.correction = 1.0  # true stationarity over a solver's estimate, when last compared
         self.exact: Measured | None = None  # at the present factors, if it is known
+        self.failure: Exception | None = None  # what a callback raised
+
+    def continue_from(self, snapshot: Snapshot) -> None:
+        self.history, self.correction = list(snapshot.history), snapshot.correction
+        self.begin -= self.history[-1].time
 
     def measure(self, factors: Factors) -> tuple[float, float]:
         """Objective and stationarity, computed afresh."""
@@ -158,6 +230,8 @@ class Watch:
         stop = self.called_off(record, factors)
         if record.n_iter == 0:
             return None
+        if self.failure:
+            return "callback"
         if converged:
             return "converged"
         if self.limits.target is not None and record.objective <= self.limits.target:
@@ -175,15 +249,20 @@ class Watch:
         self.history[-1] = last._replace(objective=objective, stationarity=stationarity)
         if status == "max_iter" and last.n_iter > 1 and stationarity <= self.limits.tol:
             status = "converged"
-        return Run(factors, tuple(self.history), status, fit)
+        return Run(factors, tuple(self.history), status, fit, self.failure)
 
     def called_off(self, record: Record, factors: Factors) -> bool:
-        if not self.callbacks:
+        """Whether a callback wants the run to end, or failed, which ends it too."""
+        if not self.control.callbacks:
             return False
         view = self.problem.to_user(factors)  # copies: a callback cannot touch the run
         for A in view:
             A.flags.writeable = False
-        wishes = [bool(callback(record, view)) for callback in self.callbacks]  # every one is called
+        try:
+            wishes = [bool(callback(record, view)) for callback in self.control.callbacks]  # every one is called
+        except Exception as error:  # raised again by whoever makes the result
+            self.failure = error
+            return True
         return any(wishes)
 
 

@@ -1,10 +1,14 @@
 """What may be given as X, checked once, at the door."""
 
+from numbers import Real
+from pathlib import Path
+
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
+INTERVAL = 60.0  # seconds between checkpoints, unless the user says otherwise
 DTYPES = (np.float64, np.float32)
 SPARSE = ("csr", "csc")  # other sparse formats are converted
 
@@ -53,3 +57,21 @@ def checked_rank(rank) -> int:
     if isinstance(rank, bool) or not isinstance(rank, int | np.integer) or rank < 1:
         raise ValueError(f"the rank must be a whole number >= 1, got {rank!r}")
     return int(rank)
+
+
+def checked_threads(n_threads) -> int | None:
+    if n_threads is not None and (
+        isinstance(n_threads, bool) or not isinstance(n_threads, int | np.integer) or n_threads < 1
+    ):
+        raise ValueError(f"n_threads must be a whole number >= 1, or None for all there are; got {n_threads!r}")
+    return None if n_threads is None else int(n_threads)
+
+
+def checked_checkpoint(checkpoint) -> tuple[Path, float]:
+    """Path and seconds, from either form that `factorize` takes; the folder must be there now."""
+    path, interval = checkpoint if isinstance(checkpoint, tuple) else (checkpoint, INTERVAL)
+    if not isinstance(path, str | Path) or isinstance(interval, bool) or not isinstance(interval, Real) or interval < 0:
+        raise ValueError(f"checkpoint must be a path, or a pair (path, seconds >= 0); got {checkpoint!r}")
+    if not Path(path).absolute().parent.is_dir():
+        raise ValueError(f"the checkpoint {path} cannot be written: {Path(path).absolute().parent} is not a folder")
+    return Path(path), float(interval)

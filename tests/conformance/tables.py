@@ -52,6 +52,11 @@ INITS = {
 }
 
 
+def csr_with_gaps(X):
+    """The numbers of a real part lie two apart."""
+    return sparse.csr_array(X.astype(complex)).real
+
+
 def shuffled_csr(X):
     """CSR with unsorted indices, duplicates and explicit zeros, 64-bit indices."""
     coo = sparse.coo_array(X)
@@ -79,6 +84,7 @@ STORAGES = {
     "bsr": sparse.bsr_array,
     "dia": sparse.dia_array,
     "disordered csr": shuffled_csr,
+    "csr with gaps in memory": csr_with_gaps,
 }
 
 

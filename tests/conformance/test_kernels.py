@@ -1,13 +1,24 @@
 """Compiled updates against the same algorithms written out with NumPy."""
 
+import time
+
 import numpy as np
 import pytest
+from numba.core.errors import TypingError
 from scipy import sparse
 
 from partwise import kernels
+from partwise.kernels import threads
 
 RNG = np.random.default_rng(5)
 DIM, RANK = 200, 6
+
+
+@pytest.fixture(params=[1, 5], autouse=True)
+def tasks(request, monkeypatch):
+    """Every test with one task and with several."""
+    monkeypatch.setattr(threads, "pieces", lambda *_: request.param)
+    monkeypatch.setattr(threads, "count", lambda: 2)
 
 
 def setting(l1=0.0, lower=0.0, upper=np.inf, dtype=np.float64):
@@ -183,6 +194,59 @@ def test_products(rank, dtype):
     assert np.allclose(of.gram(B), B.T @ B, **close)
     assert of.inner(B, B) == pytest.approx(float(np.vdot(B, B)), rel=1e-5)
     assert of.sum_abs(-B) == pytest.approx(float(B.sum()), rel=1e-5)
+
+
+@pytest.mark.parametrize("kernel", ["sparse_product", "transposed_product"])
+def test_sparse_products_with_long_indices_and_read_only_arrays(kernel):
+    S = sparse.random_array((300, 200), density=0.05, format="csr", rng=RNG)
+    rows = [S.indptr.astype(np.int64), S.indices.astype(np.int64), S.data]
+    for part in rows:
+        part.flags.writeable = False
+    turned = kernel == "transposed_product"
+    B = RNG.uniform(size=(300 if turned else 200, 5))
+    product = getattr(kernels.of(B), kernel)(tuple(rows), B, 1.0, *([200] if turned else []))
+    assert np.allclose(product, (S.T if turned else S) @ B)
+
+
+def test_memory_with_gaps_is_refused_not_misread():
+    S = sparse.random_array((30, 20), density=0.2, format="csr", rng=RNG)
+    gaps = np.zeros(2 * S.nnz)[::2]
+    gaps[:] = S.data
+    B = RNG.uniform(size=(20, 3))
+    with pytest.raises(TypingError, match="contiguous and of one type"):
+        kernels.of(B).sparse_product((S.indptr, S.indices, gaps), B, 1.0)
+    with pytest.raises(TypingError, match="contiguous and of one type"):
+        kernels.of(B).sparse_product((S.indptr, S.indices, S.data.astype(np.float32)), B, 1.0)
+
+
+def test_extrapolation_stays_within_the_bounds():
+    new, old = RNG.uniform(size=(DIM, RANK)), RNG.uniform(size=(DIM, RANK))
+    box = 0.0, np.full((1, RANK), 0.1), np.full((1, RANK), 0.8)
+    assert np.allclose(kernels.of(new).extrapolate(new, old, 0.7, box), np.clip(new + 0.7 * (new - old), 0.1, 0.8))
+
+
+@pytest.mark.parametrize("where", [0, 7])
+def test_an_error_in_a_task_is_raised_when_all_others_are_done(where):
+    done = []
+
+    def task(start, stop):
+        if start == where:
+            raise IndexError("out")
+        time.sleep(0.001)
+        done.append(start)
+
+    with pytest.raises(IndexError, match="out"):
+        threads.run(task, list(range(9)))
+    number = len(done)
+    time.sleep(0.02)
+    assert len(done) == number
+
+
+def test_tasks_may_have_tasks_of_their_own():
+    def outer(i, j):
+        return sum(threads.run(lambda a, b: b - a, list(range(0, 40, 4))))
+
+    assert threads.run(outer, list(range(7))) == [36] * 6
 
 
 def test_unknown_arrays_are_named():

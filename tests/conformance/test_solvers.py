@@ -10,8 +10,9 @@ from partwise.data import as_data
 from partwise.datasets import make_parts
 from partwise.init import Given, Random
 from partwise.kernels import threads
+from partwise.limits import Limits
 from partwise.problem import pose
-from partwise.solve import Limits, solve
+from partwise.solve import Control, solve
 from partwise.structures import Fixed, NonNegative
 
 from .tables import LOSSES, PLANTED, SOLVERS, STRUCTURES, problem_of
@@ -29,7 +30,7 @@ triples = pytest.mark.parametrize("problem, solver", COMPATIBLE.values(), ids=CO
 def run(problem, solver, start=None, **limits):
     limits = {"max_iter": 40, "tol": 0.0} | limits
     rng = np.random.RandomState(0)
-    return solve(problem, [start or Random()], solver, Limits(**limits), rng)[0]
+    return solve(problem, [start or Random()], solver, rng, Control(Limits(**limits)))[0]
 
 
 def test_the_tables_are_not_empty():
@@ -63,6 +64,34 @@ def test_what_a_step_reports_is_what_the_problem_says(problem, solver):
 
 
 @triples
+def test_what_a_step_says_of_stationarity_is_near_the_truth(problem, solver):
+    """Within a factor of what it is now or was a step ago: it decides when the loop looks more closely."""
+    if not problem.modes:
+        pytest.skip("nothing to solve for")
+    rng = np.random.RandomState(0)
+    state = solver.init(problem, Random()(problem, rng), 0.0, rng)
+    ratios, before = [], None
+    for _ in range(12):
+        step = solver.step(problem, state)
+        truth = problem.stationarity(step.factors)
+        if before is not None and max(truth, before) > 1e-9:
+            ratios.append(step.stationarity / max(truth, before))
+        before = truth
+    assert not ratios or 0.02 < np.median(ratios) < 50
+
+
+@triples
+def test_only_solvers_that_say_so_draw_random_numbers(problem, solver):
+    rng = np.random.RandomState(0)
+    state = solver.init(problem, Random()(problem, rng), 0.0, rng)
+    before = rng.get_state()[1:3]
+    for _ in range(3):
+        solver.step(problem, state)
+    drawn = not all(np.array_equal(a, b) for a, b in zip(before, rng.get_state()[1:3]))
+    assert drawn == bool(solver.draws and problem.modes)
+
+
+@triples
 def test_a_step_leaves_earlier_factors_alone(problem, solver):
     rng = np.random.RandomState(0)
     start = Random()(problem, rng)
@@ -80,6 +109,7 @@ def test_converges_to_a_stationary_point(problem, solver):
     tol = 1e-3
     result = run(problem, solver, max_iter=20000, tol=tol)
     assert result.status == "converged"
+    assert result.history[-1].n_iter < 20000  # in time, not by luck at the end
     assert problem.stationarity(result.factors) <= tol
 
 

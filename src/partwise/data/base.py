@@ -1,7 +1,7 @@
 """The contract of stored data.
 
 `scale` is a power of two: the entries that everything sees are those of the stored array divided by it, so
-that huge and tiny units are safe. It is applied to products, never to a copy of X.
+that huge and tiny units are safe. It is applied to products, not to a copy of X, but in the most extreme units.
 """
 
 import math
@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
 from .. import kernels
+from ..kernels import threads
 from ..losses import Loss
 
 BLOCK = 1 << 19  # entries of a reconstruction held at a time
@@ -36,7 +37,7 @@ class Data(ABC):
     def cross(self, factors: Sequence[np.ndarray], mode: int) -> np.ndarray:
         """X unfolded along `mode` times the other factor: (dim, rank). The factor of `mode` is not read."""
         before, after = self.inverse_scale
-        out = self.product(factors[1 - mode], before, mode)
+        out = self.product(factors[1 - mode].astype(self.dtype, copy=False), before, mode)
         return out if after == 1 else out * after
 
     @abstractmethod
@@ -60,8 +61,8 @@ class Data(ABC):
         """The same data in double precision."""
 
     @abstractmethod
-    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Dense blocks of rows of X, of at most `BLOCK` entries (or one row), in double precision."""
+    def block(self, rows: slice) -> np.ndarray:
+        """Some rows of X, dense, in double precision."""
 
     @abstractmethod
     def gram(self, mode: int) -> np.ndarray:
@@ -85,6 +86,11 @@ class Data(ABC):
     def values(self) -> np.ndarray:
         """The numbers that are stored, in a row, not scaled."""
 
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[np.ndarray, ...]:
+        """The arrays that are stored: together they are X."""
+
     @cached_property
     @abstractmethod
     def extremes(self) -> tuple[float, float]:
@@ -106,7 +112,7 @@ class Data(ABC):
         return math.sqrt(self.norm2)
 
     def working(self) -> AbstractContextManager:
-        """A context for work on this data: our kernels have the cores, BLAS only small products."""
+        """A context for work on this data: our threads have the cores, and call BLAS one piece at a time."""
         return kernels.of(self.values).alone()
 
     @cached_property
@@ -126,7 +132,8 @@ class Data(ABC):
     def loss(self, loss: Loss, factors: Sequence[np.ndarray]) -> float:
         """The loss entry by entry, block by block: exact where the normal equations cancel."""
         A, B = (np.asarray(factor, dtype=np.float64) for factor in factors)
-        return sum(loss.value(block, A[rows] @ B.T) for rows, block in self.blocks())
+        boundaries = [0, *(rows.stop for rows in self.row_blocks())]
+        return sum(threads.run(lambda i, j: loss.value(self.block(slice(i, j)), A[i:j] @ B.T), boundaries))
 
     def svd(self, rank: int, rng, **accuracy) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The leading singular triplets `U (m, rank), s, V (n, rank)`, by a randomized method; `accuracy` as in
@@ -136,6 +143,11 @@ class Data(ABC):
         matrix = self.matrix * before * after if extreme else self.matrix
         U, s, Vt = randomized_svd(matrix, rank, random_state=rng, **accuracy)
         return U, s if extreme else s * before, Vt.T
+
+    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Dense blocks of rows of X, of at most `BLOCK` entries (or one row), in double precision."""
+        for rows in self.row_blocks():
+            yield rows, self.block(rows)
 
     def row_blocks(self) -> Iterator[slice]:
         """Slices of rows with at most `BLOCK` entries each."""

@@ -32,6 +32,10 @@ class Dense(Data):
         return self.array.ravel(order="K")  # a view: the array is contiguous one way or the other
 
     @property
+    def parts(self):
+        return (self.array,)
+
+    @property
     def product_cost(self):
         return self.array.size
 
@@ -41,9 +45,8 @@ class Dense(Data):
     def double(self):
         return replace(self, array=self.array.astype(np.float64), dtype=np.dtype(np.float64))
 
-    def blocks(self):
-        for rows in self.row_blocks():
-            yield rows, np.divide(self.array[rows], self.scale, dtype=np.float64)
+    def block(self, rows):
+        return np.divide(self.array[rows], self.scale, dtype=np.float64)
 
     def gram(self, mode):
         # one pass over X, in blocks across the other dimension

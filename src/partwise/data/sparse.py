@@ -40,12 +40,16 @@ class Sparse(Data):
         return self.rows[2]
 
     @property
+    def parts(self):
+        return self.rows
+
+    @property
     def product_cost(self):
         return self.values.size
 
     def product(self, B, scale, mode):
         kernel = kernels.of(B)
-        if mode == 1 and kernel.narrow(self.shape[1], B.shape[1], B.itemsize):
+        if mode == 1 and kernel.is_narrow(self.shape[1], B.shape[1], B.itemsize):
             return kernel.transposed_product(self.rows, B, scale, self.shape[1])
         return kernel.sparse_product(self.unfolded(mode), B, scale)
 
@@ -53,9 +57,8 @@ class Sparse(Data):
         indptr, indices, values = self.rows
         return replace(self, rows=(indptr, indices, values.astype(np.float64)), dtype=np.dtype(np.float64))
 
-    def blocks(self):
-        for rows in self.row_blocks():
-            yield rows, self.matrix[rows].toarray().astype(np.float64) / self.scale
+    def block(self, rows):
+        return self.matrix[rows].toarray().astype(np.float64) / self.scale
 
     def gram(self, mode):
         M = (self.matrix if mode == 0 else self.matrix.T).astype(np.float64)
@@ -95,5 +98,9 @@ def canonical(X):
         X = X.copy()
         X.sum_duplicates()
     index = np.int32 if max(*X.shape, X.nnz) < np.iinfo(np.int32).max else np.int64
-    parts = X.data, X.indices.astype(index, copy=False), X.indptr.astype(index, copy=False)
-    return sparse.csr_array(parts, shape=X.shape, copy=False)
+    # kernels read whole stretches of memory, and SciPy allows arrays with gaps
+    parts = (
+        np.ascontiguousarray(part)
+        for part in (X.data, X.indices.astype(index, copy=False), X.indptr.astype(index, copy=False))
+    )
+    return sparse.csr_array(tuple(parts), shape=X.shape, copy=False)

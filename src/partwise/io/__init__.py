@@ -1,6 +1,7 @@
 """Files in and out."""
 
 from .read import Table, read
+from .save import load, save
 from .write import write_result
 
-__all__ = ["Table", "read", "write_result"]
+__all__ = ["Table", "load", "read", "save", "write_result"]

@@ -11,7 +11,7 @@ MODULES = {np.ndarray: "cpu"}
 
 def of(array) -> ModuleType:
     """The kernel module for this kind of array; every module offers the same functions."""
-    return _module(type(array))
+    return _module(type(array))  # type: ignore[arg-type]  # classes are hashable
 
 
 @cache

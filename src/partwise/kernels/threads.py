@@ -1,13 +1,16 @@
-"""A small thread pool for compiled functions that release the GIL.
+"""A small thread pool for functions that release the GIL.
 
-Every task writes its own rows, so results are the same bits for any number of threads.
+Every task writes its own rows or returns its own sum, and how work is cut into tasks does not depend on the number of
+threads: results are the same bits for any number.
 """
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
 
@@ -21,19 +24,41 @@ MOST_TASKS = 64
 
 
 @cache
+def _cores() -> int:
+    return joblib.cpu_count()
+
+
 def _available(setting: str | None) -> int:
-    cores = joblib.cpu_count()
-    return min(cores, int(setting)) if setting and setting.isdigit() and int(setting) > 0 else cores
+    """The cores of this process, fewer where OMP_NUM_THREADS, here `setting`, says so: joblib's processes get it."""
+    cores = _cores()
+    if setting and setting.isdigit() and int(setting) > 0:
+        return min(cores, int(setting))
+    in_a_worker = getattr(joblib.parallel.get_active_backend()[0], "nesting_level", 0)
+    return 1 if in_a_worker else cores  # joblib's threads get no such number, and have the cores in use already
+
+
+_wanted: ContextVar[int | None] = ContextVar("partwise_threads", default=None)
+
+
+@contextmanager
+def limited(n_threads: int | None) -> Iterator[None]:
+    """A context in which at most so many threads are used; None: as many as there are."""
+    token = _wanted.set(n_threads)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
 
 
 def count() -> int:
-    """Threads to use: the cores of this process, fewer if OMP_NUM_THREADS says so (joblib's workers set it)."""
-    return _available(os.environ.get("OMP_NUM_THREADS"))
+    """Threads to use: those available, fewer where `limited` or the user's threadpoolctl say so."""
+    limits = (_available(os.environ.get("OMP_NUM_THREADS")), _wanted.get(), blas.allowed)
+    return min(limit for limit in limits if limit is not None)
 
 
 @cache
 def _pool(n_threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="partwise")
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="partwise", initializer=_begin_thread)
 
 
 def pieces(work: int, least: int = CHUNK_WORK) -> int:
@@ -59,19 +84,25 @@ def run(task: Callable, boundaries: list[int]) -> list:
     if n_helpers < 1:
         return [task(*ends) for ends in ranges]
     results: list = [None] * len(ranges)
-    waiting = iter(range(len(ranges)))
+    waiting = deque(range(len(ranges)))
 
     def work() -> None:
-        for number in waiting:
+        while True:
+            try:
+                number = waiting.popleft()
+            except IndexError:
+                return
             results[number] = task(*ranges[number])
 
     helpers = [_pool(count()).submit(work) for _ in range(n_helpers)]
     try:
         work()
     finally:
-        for helper in helpers:
-            if not helper.cancel():
-                helper.result()
+        waiting.clear()
+        begun = [helper for helper in helpers if not helper.cancel()]
+        wait(begun)  # all of them, whatever one of them raises: they write to arrays of the caller
+    for helper in begun:
+        helper.result()
     return results
 
 
@@ -79,30 +110,56 @@ class _Blas:
     """BLAS held to one thread while anyone works here.
 
     Its idle threads spin for milliseconds after every product and would take the cores from ours, which then run at
-    half their speed. That is worth it where our kernels do most of the work, as on sparse data.
+    half their speed; and large products are cut into pieces for our own threads (`dense_product`).
     """
 
     def __init__(self):
-        self.lock, self.depth, self.limit = threading.Lock(), 0, None
+        self.forget()
+
+    def forget(self) -> None:
+        self.lock, self.depth = threading.Lock(), 0
+        self.before: list[int] = []
+        self.allowed: int | None = None  # threads that BLAS had before: what a user's threadpoolctl allows
 
     @contextmanager
     def on_one_thread(self) -> Iterator[None]:
         with self.lock:
+            if self.depth == 0:  # the first sets it, the last restores it
+                self.before = [library.num_threads for library in _libraries()]
+                self.allowed = min(self.before, default=None)
+                self.set([1] * len(self.before))
             self.depth += 1
-            if self.depth == 1:  # the first sets it, the last restores it
-                self.limit = self.controller().limit(limits=1, user_api="blas")
         try:
             yield
         finally:
             with self.lock:
                 self.depth -= 1
                 if self.depth == 0:
-                    self.limit.restore_original_limits()
+                    self.set(self.before)
+                    self.allowed = None
 
     @staticmethod
-    @cache
-    def controller() -> ThreadpoolController:
-        return ThreadpoolController()
+    def set(numbers: list[int]) -> None:
+        for library, number in zip(_libraries(), numbers):
+            # threadpoolctl gives the first thread that sets a number the sole right to, but ours may come and go in
+            # any order: the lock is what keeps them apart
+            release = getattr(library, "clear_controlling_thread", lambda force: None)
+            release(force=True)
+            library.set_num_threads(number)
+            release(force=True)
+
+
+@cache
+def _libraries() -> list:
+    """The BLAS libraries of this process."""
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _begin_thread() -> None:
+    """Some libraries keep a number for each thread: ours get theirs when they begin."""
+    for library in _libraries():
+        if getattr(library, "threading_layer", "pthreads") != "pthreads":
+            library.set_num_threads(1)
 
 
 blas = _Blas()
@@ -111,7 +168,9 @@ blas = _Blas()
 def _after_fork() -> None:
     """The threads of a pool do not survive a fork, and a lock may have been held."""
     _pool.cache_clear()
-    blas.lock = threading.Lock()
+    if blas.depth:
+        blas.set(blas.before)
+    blas.forget()
 
 
 if hasattr(os, "register_at_fork"):

@@ -57,7 +57,9 @@ class State:
     rng: np.random.RandomState
     tol: float
     objective: float  # at the factors
-    stationarity: list[float]  # the latest estimate of each mode
+    stationarity: list[float]  # the latest estimate of each mode, from before its last update
+
+    made_anew = ("equations", "boxes", "rng", "tol")
 
     @property
     def beta(self) -> float:
@@ -68,6 +70,7 @@ class BlockDescent(Solver):
     """Subclasses give `update`; a field `extrapolate` turns extrapolation on."""
 
     extrapolate: bool
+    states = (State, Momentum)
 
     @abstractmethod
     def update(self, problem: Problem, mode: int, state: State, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -101,10 +104,10 @@ class BlockDescent(Solver):
         modes = problem.modes
         if not modes:
             return Step(state.factors, problem.objective(state.factors), 0.0)
+        last, known = modes[-1], state.stationarity[:]
         for mode in modes[:-1]:
             self.descend(problem, mode, state)
             advance(state, mode)
-        last = modes[-1]
         self.descend(problem, last, state)
         # the points are feasible, all but the last extrapolated: together they are the candidate
         objective = problem.objective(state.points, (last, *state.equations[last]))
@@ -112,6 +115,7 @@ class BlockDescent(Solver):
             accept(problem, state, objective)
         else:
             retreat(state)
+            state.stationarity[:] = known  # what was seen on the way speaks of points that are given up
         return Step(state.factors, state.objective, max(state.stationarity))
 
     def descend(self, problem: Problem, mode: int, state: State) -> None:

@@ -12,8 +12,8 @@ from .. import kernels
 from .base import require, whole
 from .block import BlockDescent
 
-FEWEST = 4  # sweeps over a factor, and one more for every
-SHARE = 2  # sweeps' worth of multiplications in the product with X
+FEWEST = 4  # sweeps over a factor
+SHARE = 2  # one sweep more for so many sweeps' worth of multiplications in the product with X
 ALONE = 100  # sweeps where the other factors are held
 
 
@@ -34,16 +34,20 @@ class HALS(BlockDescent):
         numbers = self.sweeps if isinstance(self.sweeps, tuple) else (self.sweeps,)
         require(self, sweeps=self.sweeps is None or all(map(whole, numbers)), eps=self.eps >= 0)
 
+    @property
+    def draws(self):
+        return self.shuffle
+
     def supports(self, problem):
         if isinstance(self.sweeps, tuple) and len(self.sweeps) != len(problem.structures):
             return f"HALS has sweeps={self.sweeps}, but there are {len(problem.structures)} factors"
         return super().supports(problem)
 
     def settled(self, problem):
-        if problem.separable:
-            return self, "one factor is held, so each row is swept until it is done"
         if self.sweeps is not None:
             return self, ""
+        if problem.separable:
+            return self, "one factor is held, so each row is swept until it is done"
         ratios = [problem.data.product_cost / (dim * problem.rank) for dim in problem.data.shape]
         solver = replace(self, sweeps=tuple(FEWEST + int(ratio / SHARE) for ratio in ratios))
         most, worth = (" and ".join(f"{number:.3g}" for number in numbers) for numbers in (solver.sweeps, ratios))
@@ -52,7 +56,7 @@ class HALS(BlockDescent):
     def prefer(self, problem):
         if not self.extrapolate:
             return 1.5, "cyclic coordinate descent without extrapolation: with one sweep, scikit-learn's"
-        return 2.0, "cyclic coordinate descent with extrapolation measures fastest for elementwise structures"
+        return 2.0, "cyclic coordinate descent with extrapolation, the fastest on most data measured"
 
     def update(self, problem, mode, state, rows):
         A, (gram, cross) = state.points[mode], state.equations[mode]

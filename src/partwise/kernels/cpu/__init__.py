@@ -7,7 +7,7 @@ from .gains import gain_columns, gain_rows
 from .gcd import gcd
 from .hals import hals
 from .mu import mu
-from .products import dense_product, narrow, sparse_product, transposed_product
+from .products import dense_product, is_narrow, sparse_product, transposed_product
 from .sums import extremes, gram, inner, sum_abs, sum_squares
 
 alone = blas.on_one_thread  # a context in which kernels have the cores to themselves
@@ -23,8 +23,8 @@ __all__ = [
     "gram",
     "hals",
     "inner",
+    "is_narrow",
     "mu",
-    "narrow",
     "sparse_product",
     "sum_abs",
     "sum_squares",

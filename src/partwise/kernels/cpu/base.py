@@ -6,10 +6,26 @@ Common arguments of the block updates, for one factor `A` (dim, rank) with the o
 `rows` the rows to update, each once. Updates return a new array. G stands for a gradient given as an array.
 """
 
+from contextlib import suppress
+from pathlib import Path
+
 import numpy as np
 from numba import njit
 
+from . import simd
 from .simd import LINE
+
+
+def drop_stale() -> None:
+    """Delete compiled code that is older than this file or `simd.py`, which Numba would not notice."""
+    newest = max(Path(file).stat().st_mtime for file in (__file__, simd.__file__))
+    for compiled_code in Path(__file__).parent.glob("__pycache__/*.nbi"):
+        with suppress(OSError):
+            if compiled_code.stat().st_mtime < newest:
+                compiled_code.unlink()
+
+
+drop_stale()
 
 compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc", "nnan"})
 

@@ -1,5 +1,7 @@
 """Products of X with a narrow matrix."""
 
+from functools import reduce
+
 import numpy as np
 
 from .. import threads
@@ -75,12 +77,17 @@ def _pad(B, scale, out, start, stop):
         out[i, B.shape[1] :] = 0
 
 
+def padded_width(rank, itemsize):
+    """`rank` filled up to whole vectors."""
+    lanes = VECTOR // itemsize
+    return -(-rank // lanes) * lanes
+
+
 def padded(B, scale):
-    """`B * scale`, rows filled up with zeros to whole vectors that start at cache lines."""
-    lanes = VECTOR // B.itemsize
-    width = -(-B.shape[1] // lanes) * lanes
+    """`B * scale`, rows filled up with zeros to whole vectors."""
+    width = padded_width(B.shape[1], B.itemsize)
     space = np.empty(B.shape[0] * width + LINE // B.itemsize, B.dtype)
-    skip = (-space.ctypes.data) % LINE // B.itemsize
+    skip = (-space.ctypes.data) % LINE // B.itemsize  # to the beginning of a cache line, as `aligned`, but not zeroed
     out = space[skip : skip + B.shape[0] * width].reshape(B.shape[0], width)
     threads.run(lambda i, j: _pad(B, scale, out, i, j), threads.even(*B.shape, threads.LIGHT_WORK))
     return out
@@ -104,15 +111,15 @@ def sparse_product(rows, B, scale):
 
 def transposed_product(rows, B, scale, dim):
     """`S' @ B * scale` for a sparse S of `dim` columns, given by its rows: for so few columns that every task can have
-    a product of its own in its cache, see `narrow`."""
+    a product of its own in its cache, see `is_narrow`."""
     wide = padded(B, B.dtype.type(scale))
     parts = threads.run(lambda i, j: _transposed_product(rows, wide, dim, i, j), balanced(rows, B.shape[1]))
-    return np.ascontiguousarray(np.sum(parts, axis=0)[:, : B.shape[1]])
+    return np.ascontiguousarray(reduce(np.add, parts)[:, : B.shape[1]])
 
 
-def narrow(dim, rank, itemsize):
+def is_narrow(dim, rank, itemsize):
     """Whether a product with `dim` rows is small enough to be summed in the cache of a core."""
-    return dim * rank * itemsize <= NARROW
+    return dim * padded_width(rank, itemsize) * itemsize <= NARROW
 
 
 def dense_product(X, B, scale):

@@ -1,0 +1,264 @@
+"""Runs that are killed, interrupted or continued, and the files they leave."""
+
+import json
+import multiprocessing
+import os
+import signal
+import time
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import partwise as pw
+from partwise import checkpoint, registry
+from partwise import structures as s
+from partwise.datasets import make_parts
+from partwise.errors import ArchiveError
+from partwise.io.archive import read_archive, write_archive
+
+X = make_parts(60, 50, 4, noise=0.1, random_state=0).X
+SETTINGS = {"init": "random", "n_init": 2, "tol": 1e-9, "max_iter": 40, "random_state": 0, "progress": False}
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def same(A, B):
+    return (
+        np.array_equal(A.W, B.W)
+        and np.array_equal(A.H, B.H)
+        and A.objectives == B.objectives
+        and [record._replace(time=0) for record in A.history] == [record._replace(time=0) for record in B.history]
+    )
+
+
+def run(X=X, rank=4, **changes):
+    return pw.factorize(X, rank, **{**SETTINGS, **changes})
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_after(n):
+    """A callback that fails at its n-th call: no checkpoint is written then, other than those made before."""
+    calls = iter(range(n))
+
+    def callback(record, factors):
+        if next(calls, None) is None:
+            raise Stop
+
+    return callback
+
+
+def interrupted(path, n, **changes):
+    """Leave the checkpoint of a run that ended in the middle: the last before the n-th iteration."""
+    kept = path.with_suffix(".kept")
+
+    class Early(checkpoint.Keeper):
+        def close(self, snapshot):
+            super().close(None)
+
+    original, checkpoint_keeper = checkpoint.Keeper, Early
+    pw.factorize.__globals__["Keeper"] = checkpoint_keeper
+    try:
+        run(checkpoint=(path, 0), callbacks=[stop_after(n)], **changes)
+    except Stop as error:
+        assert error.result.status == "callback"
+    finally:
+        pw.factorize.__globals__["Keeper"] = original
+    os.replace(path, kept)
+    return kept
+
+
+@pytest.mark.parametrize("n", [2, 17, 41, 50, 79])
+@pytest.mark.parametrize("solver", [*registry.SOLVERS, "hals(shuffle=True)"])
+def test_a_resumed_run_has_the_bits_of_one_that_was_never_stopped(solver, n, tmp_path):
+    whole = run(solver=solver)
+    kept = interrupted(tmp_path / "run.partwise", n, solver=solver)
+    assert same(run(solver=solver, resume=kept, random_state=99), whole)
+
+
+@pytest.mark.parametrize("store", [sparse.csr_array, lambda X: X.astype(np.float32)], ids=["sparse", "float32"])
+def test_for_other_data_and_structures(store, tmp_path):
+    changes = {"X": store(X), "structure_H": s.NonNegative() & s.L1(0.1), "structure_W": s.Box(0, 3)}
+    kept = interrupted(tmp_path / "run.partwise", 30, **changes)
+    assert same(run(resume=kept, **changes), run(**changes))
+
+
+def test_more_iterations_than_were_asked_for_at_first(tmp_path):
+    path = tmp_path / "run.partwise"
+    run(checkpoint=path, max_iter=10, n_init=1)
+    assert same(run(resume=path, n_init=1), run(n_init=1))
+
+
+def test_a_run_that_was_over_is_over(tmp_path):
+    path = tmp_path / "run.partwise"
+    first = run(checkpoint=path, tol=1e-3, max_iter=500)
+    assert first.converged
+    assert same(run(resume=path, tol=1e-3, max_iter=500), first)
+
+
+def child(path, solver):
+    """Runs until it is killed: every iteration waits a little."""
+    slow = {"callbacks": [lambda record, factors: time.sleep(0.002)], "max_iter": 100_000, "tol": 0}
+    run(checkpoint=(path, 0.0), solver=solver, **slow)
+
+
+def killed(path, solver, seconds):
+    """Whether there is a checkpoint of a child that was killed after this time."""
+    process = multiprocessing.get_context("fork").Process(target=child, args=(path, solver))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks where there are threads
+        process.start()
+    time.sleep(seconds)
+    process.kill()
+    process.join()
+    return path.exists()
+
+
+def check_kill(tmp_path, solver, seconds):
+    path = tmp_path / "run.partwise"
+    while not killed(path, solver, seconds):
+        seconds *= 2  # not even the first checkpoint was there
+    about, arrays = read_archive(path, "checkpoint")  # whole, whatever moment it was
+    n_iter = len(arrays[about["snapshot"]["fields"]["history"]["history"]["array"]])
+    settings = {"solver": solver, "max_iter": n_iter + 5, "tol": 0, "n_init": 2}
+    assert same(run(resume=path, **settings), run(**settings))
+
+
+@pytest.mark.parametrize("solver", registry.SOLVERS)
+def test_killed_at_some_moment(solver, tmp_path):
+    check_kill(tmp_path, solver, np.random.default_rng().uniform(0.05, 0.3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attempt", range(13))
+@pytest.mark.parametrize("solver", registry.SOLVERS)
+def test_killed_at_many_moments(solver, attempt, tmp_path):
+    check_kill(tmp_path, solver, np.random.default_rng().uniform(0.02, 0.6))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"X": X + 1}, "the contents of X is"),
+        ({"X": X[:-1]}, "the shape of X is 60 x 50 there and 59 x 50 here"),
+        ({"X": X.astype(np.float32)}, "the type of X is float64 there and float32 here"),
+        ({"rank": 5}, "the rank is 4 there and 5 here"),
+        ({"solver": "gcd"}, "the setting solver is HALS"),
+        ({"tol": 1e-3}, "the setting tol is 1e-09 there and 0.001 here"),
+        ({"n_init": 5}, "the setting n_init is 2 there and 5 here"),
+        ({"structure_H": s.NonNegative() & s.L1(0.5)}, "the structure of the factors is"),
+    ],
+)
+def test_a_checkpoint_of_something_else_is_refused(changes, sentence, tmp_path):
+    path = tmp_path / "run.partwise"
+    run(checkpoint=path)
+    with pytest.raises(ArchiveError, match=sentence):
+        run(resume=path, **changes)
+
+
+def test_one_of_another_version_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "run.partwise"
+    run(checkpoint=path)
+    monkeypatch.setattr(pw, "__version__", "9.9")
+    with pytest.raises(ArchiveError, match=r"the version of partwise is 0\..* there and 9\.9 here"):
+        run(resume=path)
+
+
+def test_a_factor_of_another_shape_in_a_checkpoint_is_refused(tmp_path):
+    path = tmp_path / "run.partwise"
+    run(checkpoint=path)
+    about, arrays = read_archive(path, "checkpoint")
+    small = {
+        name: A[:2] if A.ndim == 2 and A.shape[1] == 4 and A.shape[0] in X.shape else A for name, A in arrays.items()
+    }
+    write_archive(path, "checkpoint", {name: about[name] for name in ("identity", "snapshot")}, small)
+    with pytest.raises(ArchiveError, match="the checkpoint holds a factor that is not"):
+        run(resume=path)
+
+
+def test_a_disk_that_fails_does_not_end_the_run(tmp_path, monkeypatch):
+    folder = tmp_path / "there"
+    folder.mkdir()
+
+    def vanish(record, factors):
+        if record.n_iter == 3 and folder.exists():
+            for file in folder.iterdir():
+                file.unlink()
+            folder.rmdir()
+
+    with pytest.warns(RuntimeWarning, match="could not be written .*; the run goes on without it"):
+        result = run(checkpoint=(folder / "run.partwise", 0), callbacks=[vanish])
+    assert same(result, run())
+
+
+def test_a_checkpoint_that_cannot_be_is_refused_at_once(tmp_path):
+    with pytest.raises(ValueError, match="is not a folder"):
+        run(checkpoint=tmp_path / "nowhere" / "run.partwise")
+    with pytest.raises(ValueError, match="checkpoint must be a path, or a pair"):
+        run(checkpoint=("run.partwise", -1))
+    with pytest.raises(ArchiveError, match="no such file"):
+        run(resume=tmp_path / "nothing.partwise")
+
+
+def test_ctrl_c_returns_the_best_so_far(tmp_path):
+    def press(record, factors):
+        if record.n_iter == 7:
+            signal.raise_signal(signal.SIGINT)
+
+    result = run(callbacks=[press], checkpoint=tmp_path / "run.partwise")
+    assert result.status == "interrupted"
+    assert result.n_iter in (6, 7)
+    assert np.isfinite(result.objective)
+    assert same(run(resume=tmp_path / "run.partwise"), run())
+    with pytest.raises(KeyboardInterrupt):
+        pw.NMF(3, callbacks=[press], init="random", tol=0).fit(X)
+
+
+def test_ctrl_c_in_the_middle_of_a_step_leaves_a_whole_checkpoint(tmp_path, monkeypatch):
+    """Between the updates of W and H: the first is undone, not done twice."""
+    updates, original = iter(range(25)), pw.solvers.HALS.update
+
+    def update(*arguments):
+        if next(updates, None) is None:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pw.solvers.HALS, "update", update)
+        result = run(checkpoint=tmp_path / "run.partwise", solver="hals(shuffle=True)")
+    assert result.status == "interrupted"
+    assert result.n_iter == 12
+    assert same(run(resume=tmp_path / "run.partwise", solver="hals(shuffle=True)"), run(solver="hals(shuffle=True)"))
+
+
+def test_ctrl_c_in_a_later_start_keeps_the_earlier_one():
+    calls = iter(range(60))
+
+    def press(record, factors):
+        if next(calls, None) is None:
+            signal.raise_signal(signal.SIGINT)
+
+    result = run(callbacks=[press], max_iter=40)
+    assert result.status == "interrupted"
+    assert len(result.objectives) == 2
+
+
+def test_a_failing_callback_hands_over_the_result():
+    with pytest.raises(Stop) as caught:
+        run(callbacks=[stop_after(6)])
+    result = caught.value.result
+    assert result.status == "callback"
+    assert result.n_iter == 6
+    assert np.array_equal(result.W, run(max_iter=6, n_init=1).W)
+
+
+def test_checkpoints_are_arrays_and_json(tmp_path):
+    path = tmp_path / "run.partwise"
+    run(checkpoint=path)
+    about, arrays = read_archive(path, "checkpoint")
+    assert json.dumps(about)
+    assert all(A.dtype.kind in "fiu" for A in arrays.values())
+    assert list(tmp_path.iterdir()) == [path]  # nothing unfinished is left

@@ -1,0 +1,174 @@
+"""Results in files: exact, and safe to open from strangers."""
+
+import io
+import json
+import pickle
+import tempfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import partwise as pw
+from partwise import structures as s
+from partwise.datasets import make_parts
+from partwise.errors import ArchiveError
+from partwise.io.archive import TEXT, write_archive
+
+PLANTED = make_parts(20, 15, 3, noise=0.1, random_state=0)
+RESULT = pw.factorize(PLANTED.X, 3, random_state=0, n_init=2)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"structure_H": s.NonNegative() & s.L1(0.1), "structure_W": s.Box(0, np.inf)},
+        {"structure_H": s.NonNegative() & s.Fixed(np.where(np.arange(45).reshape(3, 15) % 2, np.nan, 0.5))},
+        {"solver": "gcd(eps=0.1)"},
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_round_trip_is_exact(options, dtype, tmp_path):
+    result = pw.factorize(PLANTED.X.astype(dtype), 3, random_state=0, init="random", **options)
+    again = pw.load(result.save(tmp_path / "r.partwise"))
+    assert np.array_equal(again.W, result.W)
+    assert np.array_equal(again.H, result.H)
+    assert again.W.dtype == dtype
+    for name in (
+        "objective",
+        "fit",
+        "relative_error",
+        "data_norm",
+        "status",
+        "history",
+        "solver",
+        "reason",
+        "objectives",
+    ):
+        assert getattr(again, name) == getattr(result, name)
+    assert again.certificate == result.certificate
+    assert repr(again.structures) == repr(result.structures)
+    assert repr(again) == repr(result)
+    assert str(again.certify(PLANTED.X)) == str(result.certify(PLANTED.X))
+    warm = pw.factorize(PLANTED.X.astype(dtype), 3, init=again, max_iter=2, tol=0, **options)
+    assert warm.objective <= result.objective * (1 + 1e-5)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    return RESULT.save(tmp_path / "r.partwise")
+
+
+def refuses(path, sentence=""):
+    with pytest.raises(ArchiveError, match=sentence) as caught:
+        pw.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_what_is_not_a_file_of_ours(tmp_path, saved):
+    refuses(tmp_path / "nothing", "no such file")
+    refuses(tmp_path, "no such file")
+    (tmp_path / "text").write_text("W, H")
+    refuses(tmp_path / "text", "not a whole partwise file")
+    (tmp_path / "empty").write_bytes(b"")
+    refuses(tmp_path / "empty", "not a whole partwise file")
+    with zipfile.ZipFile(tmp_path / "zip", "w") as archive:
+        archive.writestr("hello.txt", "hello")
+    refuses(tmp_path / "zip", "not one that partwise wrote")
+    write_archive(tmp_path / "other", "checkpoint", {}, {})
+    refuses(tmp_path / "other", "holds a checkpoint, not a result")
+
+
+def test_truncated_anywhere(saved):
+    whole = saved.read_bytes()
+    for length in range(0, len(whole) - 1, len(whole) // 60):
+        saved.write_bytes(whole[:length])
+        refuses(saved)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_any_byte_changed_is_noticed_or_harmless(data):
+    with tempfile.TemporaryDirectory() as folder:
+        path = RESULT.save(Path(folder) / "r.partwise")
+        content = bytearray(path.read_bytes())
+        place = data.draw(st.integers(0, len(content) - 1))
+        content[place] ^= data.draw(st.integers(1, 255))
+        path.write_bytes(bytes(content))
+        try:
+            result = pw.load(path)
+        except ArchiveError:
+            return
+        assert np.array_equal(result.W, RESULT.W)
+
+
+def rewritten(path, change_text=None, arrays=None, compression=zipfile.ZIP_STORED):
+    """The file again with its JSON text or arrays replaced."""
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    if change_text:
+        entries[TEXT] = change_text(entries[TEXT])
+    entries.update(arrays or {})
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+
+
+def npy(array):
+    memory = io.BytesIO()
+    np.save(memory, array)
+    return memory.getvalue()
+
+
+def change_tree(change):
+    def changed(text):
+        about = json.loads(text)
+        change(about)
+        return json.dumps(about).encode()
+
+    return changed
+
+
+HOSTILE = {
+    "objects": ({"arrays": {"array0.npy": npy(np.array([{"a": 1}], dtype=object))}}, "not of numbers"),
+    "a pickle": ({"arrays": {"array0.npy": pickle.dumps(print)}}, "not a whole partwise file"),
+    "a shape too large": (
+        {"arrays": {"array0.npy": npy(np.zeros((20, 3))).replace(b"(20, 3), }", b"(99999999, 99999999), }")[:-20]}},
+        "",
+    ),
+    "factors that do not fit": ({"arrays": {"array0.npy": npy(np.zeros((20, 2)))}}, "no whole result"),
+    "text for a factor": ({"arrays": {"array0.npy": npy(np.array([b"abc"]))}}, "no whole result"),
+    "deep nesting": ({"change_text": lambda _: b"[" * 100_000 + b"]" * 100_000}, "not a whole partwise file"),
+    "no JSON": ({"change_text": lambda _: b"import os"}, "not a whole partwise file"),
+    "a list": ({"change_text": lambda _: b"[]"}, "file format None"),
+    "a later format": ({"change_text": change_tree(lambda about: about.update(format=99))}, "file format 99"),
+    "a class of its own": (
+        {"change_text": change_tree(lambda about: about["result"].update(object="Popen"))},
+        "unknown Popen",
+    ),
+    "another class": (
+        {"change_text": change_tree(lambda about: about["result"].update(object="Certificate"))},
+        "not those of this version",
+    ),
+    "a missing field": (
+        {"change_text": change_tree(lambda about: about["result"]["fields"].pop("history"))},
+        "not those of this version",
+    ),
+    "a missing array": (
+        {"change_text": change_tree(lambda about: about["result"]["fields"].update(history={"array": "array77"}))},
+        "array77 is missing",
+    ),
+    "no result": ({"change_text": change_tree(lambda about: about.update(result=3))}, "no whole result"),
+    "compression": ({"compression": zipfile.ZIP_DEFLATED}, "compressed"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files(name, saved):
+    options, sentence = HOSTILE[name]
+    rewritten(saved, **options)
+    refuses(saved, sentence)
