@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import termios
+import types
 from contextlib import suppress
 
 import numpy as np
@@ -74,6 +75,23 @@ def test_in_a_terminal_and_in_a_log(tmp_path):
     log = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "%|" not in log.stderr + log.stdout
     assert "\r" not in log.stderr + log.stdout
+
+
+def test_in_a_notebook_one_text_is_renewed_and_none_is_left(monkeypatch, capsys):
+    shown = []
+
+    class Handle:
+        def update(self, data, raw):
+            shown.append(data["text/plain"])
+
+    display = types.SimpleNamespace(display=lambda data, raw, display_id: Handle())
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    pw.factorize(X, 3, max_iter=50, tol=0, random_state=0)
+    assert any(text.startswith("partwise   0%|") for text in shown)
+    assert all("\r" not in text for text in shown)
+    assert shown[-1] == ""
+    assert capsys.readouterr() == ("", "")
 
 
 def test_verbose_of_the_drop_in_prints_lines(capsys):

@@ -22,7 +22,26 @@ def print_line(record: Record, factors: Factors) -> None:
 
 def watched() -> bool:
     """Whether a person is likely to look: a terminal, or a notebook."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return sys.stderr.isatty() or in_notebook()
+
+
+def in_notebook() -> bool:
+    return "ipykernel" in sys.modules
+
+
+class CellOutput:
+    """A stream that shows what was written last in the output of a notebook's cell; saved notebooks stay clean."""
+
+    def __init__(self):
+        from IPython.display import display  # noqa: PLC0415  # there wherever this is needed
+
+        self.handle = display({"text/plain": ""}, raw=True, display_id=True)
+
+    def write(self, text: str) -> None:
+        self.handle.update({"text/plain": text.strip("\r\n ")}, raw=True)
+
+    def flush(self) -> None:
+        pass
 
 
 class Bar:
@@ -31,10 +50,20 @@ class Bar:
     FORMAT = "{desc} {percentage:3.0f}%|{bar:20}| {n_fmt} iterations [{elapsed}, {rate_fmt}{postfix}]"
 
     def __init__(self, limits: Limits, max_iter: int, n_starts: int):
-        from tqdm.auto import tqdm  # noqa: PLC0415  # only where it is drawn
+        from tqdm.std import tqdm  # noqa: PLC0415  # only where it is drawn
 
+        # a cell of a notebook is a place for one text; elsewhere the bar is as wide as the terminal
+        stream, columns = (CellOutput(), 150) if in_notebook() else (sys.stderr, None)
         self.limits, self.n_starts, self.start, self.drawn = limits, n_starts, -1, 0.0
-        self.bar = tqdm(total=max_iter, bar_format=self.FORMAT, mininterval=0, leave=False, file=sys.stderr, unit=" it")
+        self.bar = tqdm(
+            total=max_iter,
+            bar_format=self.FORMAT,
+            mininterval=0,
+            leave=False,
+            file=stream,
+            unit=" it",
+            ncols=columns,
+        )
 
     def __enter__(self) -> Bar:
         return self
