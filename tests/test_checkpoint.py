@@ -2,7 +2,6 @@
 
 import json
 import multiprocessing
-import os
 import signal
 import time
 import warnings
@@ -53,22 +52,21 @@ def stop_after(n):
 
 def interrupted(path, n, **changes):
     """Leave the checkpoint of a run that ended in the middle: the last before the n-th iteration."""
-    kept = path.with_suffix(".kept")
 
     class Early(checkpoint.Keeper):
+        def keep(self, snapshot):
+            super().keep(snapshot)
+            self.writing.result()  # so that the last one is that of the iteration before
+
         def close(self, snapshot):
             super().close(None)
 
-    original, checkpoint_keeper = checkpoint.Keeper, Early
-    pw.factorize.__globals__["Keeper"] = checkpoint_keeper
-    try:
-        run(checkpoint=(path, 0), callbacks=[stop_after(n)], **changes)
-    except Stop as error:
-        assert error.result.status == "callback"
-    finally:
-        pw.factorize.__globals__["Keeper"] = original
-    os.replace(path, kept)
-    return kept
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(pw.factorize.__globals__, "Keeper", Early)
+        with pytest.raises(Stop) as caught:
+            run(checkpoint=(path, 0), callbacks=[stop_after(n)], **changes)
+    assert caught.value.result.status == "callback"
+    return path
 
 
 @pytest.mark.parametrize("n", [2, 17, 41, 50, 79])
@@ -86,22 +84,51 @@ def test_for_other_data_and_structures(store, tmp_path):
     assert same(run(resume=kept, **changes), run(**changes))
 
 
-def test_more_iterations_than_were_asked_for_at_first(tmp_path):
+@pytest.mark.parametrize("solver", registry.SOLVERS)
+@pytest.mark.parametrize("max_iter", [1, 10, 11, 12, 13, 14, 15, 16])
+def test_more_iterations_than_were_asked_for_at_first(max_iter, solver, tmp_path):
+    """Also where the few that were asked for end at a point that is stationary already."""
+    settings = {"n_init": 1, "tol": 1e-3, "solver": solver}
     path = tmp_path / "run.partwise"
-    run(checkpoint=path, max_iter=10, n_init=1)
-    assert same(run(resume=path, n_init=1), run(n_init=1))
+    run(checkpoint=path, **{**settings, "max_iter": max_iter})
+    assert same(run(resume=path, **settings), run(**settings))
 
 
-def test_a_run_that_was_over_is_over(tmp_path):
+def test_with_several_starts_the_iterations_are_part_of_the_course(tmp_path):
     path = tmp_path / "run.partwise"
-    first = run(checkpoint=path, tol=1e-3, max_iter=500)
-    assert first.converged
-    assert same(run(resume=path, tol=1e-3, max_iter=500), first)
+    run(checkpoint=path, max_iter=10)
+    with pytest.raises(ArchiveError, match="the setting max_iter is 10 there and 40 here"):
+        run(resume=path)
+
+
+@pytest.mark.parametrize("ending", [{"tol": 1e-3, "max_iter": 500}, {"target": 12.0}, {"target": 1e6}])
+def test_a_run_that_was_over_is_over(ending, tmp_path):
+    path = tmp_path / "run.partwise"
+    first = run(checkpoint=path, **ending)
+    assert same(run(resume=path, **ending), first)
+
+
+@pytest.mark.parametrize("init", ["nndsvda", "nndsvdar", "spa", (np.ones((60, 4)), np.eye(4, 50) + 0.1)], ids=str)
+def test_from_other_starts_and_with_a_factor_held(init, tmp_path):
+    for held, changes in enumerate(({}, {"structure_H": s.Fixed(make_parts(60, 50, 4, random_state=1).H)})):
+        changes = {"init": init, "n_init": 1, **changes}  # noqa: PLW2901
+        kept = interrupted(tmp_path / f"run{held}.partwise", 2, **changes)
+        assert same(run(resume=kept, **changes), run(**changes))
+
+
+def test_resuming_leaves_the_random_numbers_of_others_alone(tmp_path):
+    path = tmp_path / "run.partwise"
+    run(checkpoint=path)
+    np.random.seed(5)
+    expected = np.random.rand()
+    np.random.seed(5)
+    run(resume=path, random_state=None)
+    assert np.random.rand() == expected
 
 
 def child(path, solver):
     """Runs until it is killed: every iteration waits a little."""
-    slow = {"callbacks": [lambda record, factors: time.sleep(0.002)], "max_iter": 100_000, "tol": 0}
+    slow = {"callbacks": [lambda record, factors: time.sleep(0.002)], "max_iter": 100_000, "tol": 0, "n_init": 1}
     run(checkpoint=(path, 0.0), solver=solver, **slow)
 
 
@@ -123,7 +150,7 @@ def check_kill(tmp_path, solver, seconds):
         seconds *= 2  # not even the first checkpoint was there
     about, arrays = read_archive(path, "checkpoint")  # whole, whatever moment it was
     n_iter = len(arrays[about["snapshot"]["fields"]["history"]["history"]["array"]])
-    settings = {"solver": solver, "max_iter": n_iter + 5, "tol": 0, "n_init": 2}
+    settings = {"solver": solver, "max_iter": n_iter + 5, "tol": 0, "n_init": 1}
     assert same(run(resume=path, **settings), run(**settings))
 
 
@@ -148,6 +175,8 @@ def test_killed_at_many_moments(solver, attempt, tmp_path):
         ({"rank": 5}, "the rank is 4 there and 5 here"),
         ({"solver": "gcd"}, "the setting solver is HALS"),
         ({"tol": 1e-3}, "the setting tol is 1e-09 there and 0.001 here"),
+        ({"X": np.asfortranarray(X)}, "the memory order of X is by rows there and by columns here"),
+        ({"init": (np.ones((60, 4)), np.ones((4, 50))), "n_init": 1}, "the setting init is random there and custom"),
         ({"n_init": 5}, "the setting n_init is 2 there and 5 here"),
         ({"structure_H": s.NonNegative() & s.L1(0.5)}, "the structure of the factors is"),
     ],
@@ -179,6 +208,51 @@ def test_a_factor_of_another_shape_in_a_checkpoint_is_refused(tmp_path):
         run(resume=path)
 
 
+@pytest.mark.parametrize("field", ["random", "factors", "history", "state", "best", "objectives", "correction"])
+@pytest.mark.parametrize("value", [3, "x", None, {"list": []}, {"tuple": ["x"]}])
+def test_nonsense_in_a_checkpoint_is_refused(field, value, tmp_path):
+    path = tmp_path / "run.partwise"
+    run(checkpoint=path, n_init=1)
+    about, arrays = read_archive(path, "checkpoint")
+    if about["snapshot"]["fields"][field] == value or (field, value) == ("objectives", {"list": []}):
+        pytest.skip("that is no nonsense there")
+    about["snapshot"]["fields"][field] = value
+    write_archive(path, "checkpoint", {name: about[name] for name in ("identity", "snapshot")}, arrays)
+    with pytest.raises(ArchiveError):
+        run(resume=path, n_init=1)
+
+
+@pytest.mark.parametrize("field", ["points", "origins", "momentum", "objective", "stationarity", "factors"])
+@pytest.mark.parametrize("value", [3, "x", {"list": []}, {"list": ["x", "y"]}])
+def test_nonsense_in_the_state_of_a_solver_is_refused(field, value, tmp_path):
+    path = tmp_path / "run.partwise"
+    run(checkpoint=path, n_init=1)
+    about, arrays = read_archive(path, "checkpoint")
+    about["snapshot"]["fields"]["state"]["fields"][field] = value
+    write_archive(path, "checkpoint", {name: about[name] for name in ("identity", "snapshot")}, arrays)
+    if (field, value) == ("stationarity", {"list": ["x", "y"]}):
+        pytest.skip("numbers inside a list are not looked at")
+    with pytest.raises(ArchiveError):
+        run(resume=path, n_init=1)
+
+
+def test_settings_may_be_numbers_of_numpy(tmp_path):
+    path = tmp_path / "run.partwise"
+    settings = {"n_init": np.int64(2), "tol": np.float32(1e-3), "max_iter": np.int32(30)}
+    assert same(run(checkpoint=path, **settings), run(**settings))
+    assert path.exists()
+
+
+def test_a_state_that_cannot_be_kept_does_not_cost_the_run(tmp_path):
+    class Own(pw.solvers.GCD):
+        def kept(self, state):
+            return object()
+
+    with pytest.warns(RuntimeWarning, match="could not be written .object cannot be saved.; the run goes on"):
+        result = run(solver=Own(), checkpoint=tmp_path / "run.partwise")
+    assert np.array_equal(result.W, run(solver="gcd").W)
+
+
 def test_a_disk_that_fails_does_not_end_the_run(tmp_path, monkeypatch):
     folder = tmp_path / "there"
     folder.mkdir()
@@ -199,8 +273,42 @@ def test_a_checkpoint_that_cannot_be_is_refused_at_once(tmp_path):
         run(checkpoint=tmp_path / "nowhere" / "run.partwise")
     with pytest.raises(ValueError, match="checkpoint must be a path, or a pair"):
         run(checkpoint=("run.partwise", -1))
+    for wrong in (("a", 1, 2), ("a", np.nan), 3):
+        with pytest.raises(ValueError, match="checkpoint must be a path, or a pair"):
+            run(checkpoint=wrong)
+    with pytest.raises(ValueError, match="is a folder: name a file"):
+        run(checkpoint=tmp_path)
     with pytest.raises(ArchiveError, match="no such file"):
         run(resume=tmp_path / "nothing.partwise")
+
+
+def test_what_a_killed_writer_left_is_cleared_away(tmp_path):
+    (tmp_path / "run.partwise.123-4.unfinished").write_bytes(b"part")
+    run(checkpoint=tmp_path / "run.partwise")
+    assert [file.name for file in tmp_path.iterdir()] == ["run.partwise"]
+
+
+def test_a_callback_that_fails_at_once_is_not_called_again():
+    calls = []
+
+    def fail(record, factors):
+        calls.append(record.n_iter)
+        raise Stop
+
+    with pytest.raises(Stop) as caught:
+        run(callbacks=[fail])
+    assert calls == [0]
+    assert caught.value.result.n_iter == 0
+
+
+def test_ctrl_c_while_the_end_is_written_returns_the_result(tmp_path, monkeypatch):
+    def pressed(self, snapshot):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoint.Keeper, "close", pressed)
+    result = run(checkpoint=tmp_path / "run.partwise")
+    assert result.status == "interrupted"
+    assert np.array_equal(result.W, run().W)
 
 
 def test_ctrl_c_returns_the_best_so_far(tmp_path):

@@ -1,8 +1,10 @@
 """The command line on real files."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from scipy.io import mmwrite
 from partwise.cli import main
 from partwise.datasets import make_parts, make_swimmer
 from partwise.io import read
+from partwise.result import Result
 
 X = make_parts(15, 8, 2, random_state=0).X
 
@@ -205,3 +208,67 @@ def test_the_bound_can_be_skipped(tmp_path, capsys):
     assert main(["fit", str(tmp_path / "x.npy"), "--rank", "2", "--out", str(tmp_path), "--no-certify"]) == 0
     assert "best possible" not in capsys.readouterr().out
     assert "optimality" not in json.loads((tmp_path / "result.json").read_text())
+
+
+def fit(tmp_path, *options, rank=2):
+    np.save(tmp_path / "x.npy", X)
+    arguments = [
+        "fit",
+        str(tmp_path / "x.npy"),
+        "--rank",
+        str(rank),
+        "--out",
+        str(tmp_path / "out"),
+        *map(str, options),
+    ]
+    return main(arguments)
+
+
+def test_checkpoint_and_resume_give_the_same_files(tmp_path):
+    options = ["--init", "random", "--tol", "1e-12", "--threads", "1"]
+    assert fit(tmp_path, *options, "--max-iter", 60) == 0
+    whole = np.load(tmp_path / "out" / "W.npy")
+    kept = tmp_path / "run.partwise"
+    assert fit(tmp_path, *options, "--max-iter", 20, "--checkpoint", kept, "--checkpoint-interval", 0.01) == 0
+    assert not np.array_equal(np.load(tmp_path / "out" / "W.npy"), whole)
+    assert fit(tmp_path, *options, "--max-iter", 60, "--resume", kept) == 0
+    assert np.array_equal(np.load(tmp_path / "out" / "W.npy"), whole)
+    assert fit(tmp_path, *options, "--resume", kept, rank=3) == 2
+
+
+def test_json_and_quiet(tmp_path, capsys):
+    assert fit(tmp_path, "--json") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == json.loads((tmp_path / "out" / "result.json").read_text())
+    assert err == ""
+    assert fit(tmp_path, "--quiet") == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_ctrl_c_writes_what_was_found(tmp_path):
+    """A real SIGINT to a real process."""
+    np.save(tmp_path / "x.npy", make_parts(400, 300, 10, noise=0.3, random_state=0).X)
+    command = [sys.executable, "-m", "partwise", "fit", "x.npy", "--rank", "20", "--out", "out", "--tol", "0"]
+    options = ["--max-iter", "100000000", "--checkpoint", "run.partwise", "--checkpoint-interval", "0.1"]
+    with subprocess.Popen(
+        [*command, *options], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while not (tmp_path / "run.partwise").exists():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted after" in out
+    assert "Traceback" not in err
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["status"] == "interrupted"
+    assert "it was interrupted" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_ctrl_c_while_certifying_keeps_the_fit(tmp_path, monkeypatch, capsys):
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Result, "certify", pressed)
+    assert fit(tmp_path) == 130
+    assert (tmp_path / "out" / "W.npy").exists()
+    assert "converged after" in capsys.readouterr().out

@@ -104,6 +104,8 @@ def test_any_byte_changed_is_noticed_or_harmless(data):
         except ArchiveError:
             return
         assert np.array_equal(result.W, RESULT.W)
+        assert np.array_equal(result.H, RESULT.H)
+        assert result.history == RESULT.history
 
 
 def rewritten(path, change_text=None, arrays=None, compression=zipfile.ZIP_STORED):
@@ -133,15 +135,36 @@ def change_tree(change):
     return changed
 
 
+def nested(depth):
+    return {"list": [nested(depth - 1)]} if depth else 3
+
+
 HOSTILE = {
     "objects": ({"arrays": {"array0.npy": npy(np.array([{"a": 1}], dtype=object))}}, "not of numbers"),
     "a pickle": ({"arrays": {"array0.npy": pickle.dumps(print)}}, "not a whole partwise file"),
     "a shape too large": (
-        {"arrays": {"array0.npy": npy(np.zeros((20, 3))).replace(b"(20, 3), }", b"(99999999, 99999999), }")[:-20]}},
-        "",
+        {"arrays": {"array0.npy": npy(np.zeros((20, 3))).replace(b"(20, 3), }", b"(20, 4), }")}},
+        "says it has shape",
     ),
     "factors that do not fit": ({"arrays": {"array0.npy": npy(np.zeros((20, 2)))}}, "no whole result"),
-    "text for a factor": ({"arrays": {"array0.npy": npy(np.array([b"abc"]))}}, "no whole result"),
+    "text for a factor": ({"arrays": {"array0.npy": npy(np.array([b"abc"]))}}, "not of numbers"),
+    "truth values for a factor": ({"arrays": {"array0.npy": npy(np.ones((20, 3), bool))}}, "no whole result"),
+    "an endless description": (
+        {"arrays": {"array0.npy": npy(np.zeros((20, 3))).replace(b"(20, 3), }", b"((((((( }")}},
+        "not a whole partwise file",
+    ),
+    "nesting that JSON can read": (
+        {"change_text": change_tree(lambda about: about.update(result=nested(400)))},
+        "no whole result",
+    ),
+    "one array many times": (
+        {
+            "change_text": change_tree(
+                lambda about: about["result"]["fields"].update(objectives={"list": [{"array": "array0"}] * 1000})
+            )
+        },
+        "is missing",
+    ),
     "deep nesting": ({"change_text": lambda _: b"[" * 100_000 + b"]" * 100_000}, "not a whole partwise file"),
     "no JSON": ({"change_text": lambda _: b"import os"}, "not a whole partwise file"),
     "a list": ({"change_text": lambda _: b"[]"}, "file format None"),

@@ -1,13 +1,14 @@
 """A run that can be killed: its state in a file, now and then, and the way back.
 
-Steps never write into arrays (see `Solver.step`), so a snapshot costs nothing: it names them, and a thread of its own
-writes them while the run goes on.
+Steps never write into arrays (see `Solver.step`), so a snapshot need not copy them: it names them, and a thread of its
+own writes them while the run goes on.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from .data import Data
 from .errors import ArchiveError
+from .init import Init
 from .io.archive import read_archive, write_archive
 from .io.codec import decode, encode
 from .problem import Problem
 from .solve import Snapshot
+from .solvers.base import check_factors
 
 
 class Keeper:
@@ -29,9 +31,17 @@ class Keeper:
 
     def __init__(self, path: str | Path, interval: float, identity: dict[str, Any]):
         self.path, self.interval, self.identity = Path(path), interval, identity
+        for unfinished in self.path.parent.glob(f"{self.path.name}.*.unfinished"):  # of runs that were killed
+            unfinished.unlink(missing_ok=True)
         self.last = time.perf_counter()
         self.pool = ThreadPoolExecutor(1, thread_name_prefix="partwise-checkpoint")
         self.writing: Future | None = None
+
+    def __enter__(self) -> Keeper:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.pool.shutdown(wait=False)  # what is being written will be
 
     def due(self) -> bool:
         """Whether the interval is over and the last snapshot is on disk."""
@@ -42,34 +52,36 @@ class Keeper:
         """Begin to write; what went wrong the last time is told now."""
         self.tell()
         arrays: dict[str, np.ndarray] = {}
-        about = {"identity": self.identity, "snapshot": encode(snapshot, arrays)}
-        self.writing = self.pool.submit(write_archive, self.path, "checkpoint", about, arrays)
+        try:
+            about = {"identity": self.identity, "snapshot": encode(snapshot, arrays)}
+        except TypeError as error:
+            self.warn(error)
+        else:
+            self.writing = self.pool.submit(write_archive, self.path, "checkpoint", about, arrays)
         self.last = time.perf_counter()
 
     def close(self, snapshot: Snapshot | None) -> None:
         """Write the end of the run, and wait for it."""
         if snapshot is not None:
             self.keep(snapshot)
-        self.pool.shutdown(wait=True)
         self.tell()
 
     def tell(self) -> None:
+        if self.writing is not None:
+            writing, self.writing = self.writing, None
+            if error := writing.exception():
+                self.warn(error)
+
+    def warn(self, error: BaseException) -> None:
         """A disk that is full or gone is no reason to lose the run."""
-        if self.writing is None:
-            return
-        error = self.writing.exception()
-        self.writing = None
-        if isinstance(error, OSError):
-            warnings.warn(
-                f"the checkpoint {self.path} could not be written ({error}); the run goes on without it",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-        elif error is not None:
-            raise error
+        warnings.warn(
+            f"the checkpoint {self.path} could not be written ({error}); the run goes on without it",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
-def read_checkpoint(path: str | Path, identity: dict[str, Any]) -> Snapshot:
+def read_checkpoint(path: str | Path, identity: dict[str, Any], problem: Problem) -> Snapshot:
     """The snapshot in a file, if it is of the same problem."""
     about, arrays = read_archive(path, "checkpoint")
     kept = about.get("identity")
@@ -82,10 +94,27 @@ def read_checkpoint(path: str | Path, identity: dict[str, Any]) -> Snapshot:
     ]
     if differences:
         raise ArchiveError(f"{path} is a checkpoint of something else: {'; '.join(differences)}")
-    snapshot = decode(about.get("snapshot"), arrays)
-    if not isinstance(snapshot, Snapshot):
-        raise ArchiveError(f"{path} holds no snapshot")
+    try:
+        snapshot = decode(about.get("snapshot"), arrays)
+        check_snapshot(snapshot, problem)
+    except Exception as error:
+        raise ArchiveError(f"{path} holds no whole snapshot: {error}") from error
     return snapshot
+
+
+def check_snapshot(snapshot: Snapshot, problem: Problem) -> None:
+    """Whether what came out of a file is what its fields say; the solver checks its state, see `Solver.restore`."""
+    if not isinstance(snapshot, Snapshot):
+        raise ArchiveError("it is something else")
+    check_factors(snapshot.factors, problem)
+    if snapshot.best is not None:
+        check_factors(snapshot.best.factors, problem)
+        math.isfinite(snapshot.best.history[-1].objective)
+    np.random.RandomState().set_state(snapshot.random)
+    if not all(
+        isinstance(f, float) for f in (*snapshot.objectives, snapshot.correction, snapshot.history[-1].objective)
+    ):
+        raise ArchiveError("its objectives are not numbers")
 
 
 def identity_of(problem: Problem, **settings: Any) -> dict[str, Any]:
@@ -98,7 +127,8 @@ def identity_of(problem: Problem, **settings: Any) -> dict[str, Any]:
         "the version of partwise": __version__,
         "the shape of X": " x ".join(map(str, problem.data.shape)),
         "the type of X": str(problem.data.dtype),
-        "the contents of X": digest(problem.data),
+        "the contents of X": fingerprint(*problem.data.parts),
+        "the memory order of X": "by rows" if problem.data.parts[0].flags.c_contiguous else "by columns",
         "the rank": problem.rank,
         "the loss": repr(problem.loss),
         "the structure of the factors": " and ".join(map(repr, problem.structures)),
@@ -107,12 +137,14 @@ def identity_of(problem: Problem, **settings: Any) -> dict[str, Any]:
     }
 
 
-def digest(data: Data) -> str:
-    return fingerprint(*(np.ascontiguousarray(part) for part in data.parts))
+def name_of(start: Init) -> str:
+    """The name of a start, with a fingerprint of arrays that the user gave."""
+    given = [A for A in getattr(start, "factors", ()) if A is not None]
+    return f"{start.name} {fingerprint(*given)}" if given else start.name
 
 
 def fingerprint(*parts) -> str:
     total = hashlib.blake2b(digest_size=8)
     for part in parts:
-        total.update(memoryview(part).cast("B") if isinstance(part, bytes) else np.ravel(part, order="K").data)
+        total.update(part if isinstance(part, bytes) else np.ravel(part, order="K").data)
     return total.hexdigest()

@@ -145,13 +145,18 @@ def fit(options) -> int:
         random_state=options.seed,
     )
     title = options.title or f"The parts of {Path(options.file).name}"
-    skip = options.no_certify or result.status == "interrupted"  # who pressed Ctrl-C does not want to wait
-    optimality = None if skip else result.certify(X)
+    interrupted = result.status == "interrupted"
+    optimality = None
+    try:
+        if not (options.no_certify or interrupted):  # who pressed Ctrl-C does not want to wait
+            optimality = result.certify(X)
+    except KeyboardInterrupt:
+        interrupted = True
     report = {"title": title, "image_shape": options.image, "feature_names": names}
     hand_over(result, optimality, options.out, say, **report)
     if options.json:
         print(json.dumps(summary(result, optimality), indent=2))
-    return INTERRUPTED if result.status == "interrupted" else 0
+    return INTERRUPTED if interrupted else 0
 
 
 def check_folder(folder: Path) -> None:

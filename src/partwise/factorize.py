@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import numpy as np
 
 from .certificate import Certificate, certificate
-from .checkpoint import Keeper, identity_of, read_checkpoint
+from .checkpoint import Keeper, identity_of, name_of, read_checkpoint
 from .conventions import Convention
 from .data import as_data
 from .init import Given, Init, Random
@@ -103,34 +103,43 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     -------
     Result
     """
-    data = as_data(checked_data(X))
-    rank = checked_rank(rank)
-    stated = tuple(NonNegative() if s is None else resolve("structure", s) for s in (structure_W, structure_H))
-    problem = pose(data, resolve("loss", loss), stated, rank).normalized()
-    limits = Limits(max_iter, tol, target, time_limit)
-    rng = checked_random_state(random_state)
-    control = Control(limits, checked_callbacks(callbacks))
-    chosen, reason = choose(problem, solver)
-    convention = Convention(problem, normalize, sort)
-    starts = make_starts(problem, init, n_init)
     with limited(checked_threads(n_threads)), ExitStack() as stack:
+        data = as_data(checked_data(X))
+        rank = checked_rank(rank)
+        stated = tuple(NonNegative() if s is None else resolve("structure", s) for s in (structure_W, structure_H))
+        problem = pose(data, resolve("loss", loss), stated, rank).normalized()
+        control = Control(Limits(max_iter, tol, target, time_limit), checked_callbacks(callbacks))
+        rng = checked_random_state(random_state)
+        chosen, reason = choose(problem, solver)
+        convention = Convention(problem, normalize, sort)
+        starts = make_starts(problem, init, n_init)
         snapshot = None
         if checkpoint is not None or resume is not None:
-            identity = identity_of(problem, solver=repr(chosen), tol=tol, n_init=n_init, init=starts[0].name)
-            snapshot = None if resume is None else read_checkpoint(resume, identity)
-            control.keeper = None if checkpoint is None else Keeper(*checked_checkpoint(checkpoint), identity)
+            identity = identity_of(problem, **course(control.limits, chosen, starts))
+            snapshot = None if resume is None else read_checkpoint(resume, identity, problem)
+        if checkpoint is not None:
+            control.keeper = stack.enter_context(Keeper(*checked_checkpoint(checkpoint), identity))
         if watched() if progress is None else progress:
-            control.show = stack.enter_context(Bar(limits, limits.max_iter or chosen.max_iter, len(starts)))
+            control.show = stack.enter_context(Bar(control.limits, max_iter or chosen.max_iter, len(starts)))
         run, objectives = solve(problem, starts, chosen, rng, control, snapshot=snapshot)
         run = convention.apply(run)
         proof = certificate(problem, run.factors, run.history[-1].stationarity, tol)
     about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives)}
     result = make_result(problem, run, proof, stated, about)
     if run.failure:
-        run.failure.result = result  # type: ignore[attr-defined]
+        with suppress(AttributeError):  # some exceptions take no attributes
+            run.failure.result = result  # type: ignore[attr-defined]
         raise run.failure
-    warn_if_unfinished(run, limits)
+    warn_if_unfinished(run, control.limits)
     return result
+
+
+def course(limits: Limits, solver, starts: list[Init]) -> dict:
+    """The settings that the course of a run depends on. The iterations allowed matter to the starts that are over."""
+    settings = {"solver": repr(solver), "tol": float(limits.tol), "n_init": len(starts), "init": name_of(starts[0])}
+    if len(starts) > 1:
+        settings["max_iter"] = int(limits.max_iter or solver.max_iter)
+    return settings
 
 
 def make_result(problem: Problem, run: Run, proof: Certificate, stated: tuple, about: dict) -> Result:

@@ -19,7 +19,8 @@ class Limits:
     time_limit: float | None = None  # seconds, starts included, all of them together
 
     def __post_init__(self):
-        whole = self.max_iter is None or (isinstance(self.max_iter, Integral) and self.max_iter >= 1)
+        number = isinstance(self.max_iter, Integral) and not isinstance(self.max_iter, bool)
+        whole = self.max_iter is None or (number and self.max_iter >= 1)
         allowed = {
             "max_iter": ("a whole number >= 1, or None", whole),
             "tol": ("a number >= 0", is_number(self.tol) and 0 <= self.tol < np.inf),

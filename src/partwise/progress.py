@@ -22,7 +22,8 @@ def print_line(record: Record, factors: Factors) -> None:
 
 def watched() -> bool:
     """Whether a person is likely to look: a terminal, or a notebook."""
-    return sys.stderr.isatty() or in_notebook()
+    terminal = sys.stderr is not None and sys.stderr.isatty()  # some services have no standard error
+    return terminal or in_notebook()
 
 
 def in_notebook() -> bool:
@@ -55,10 +56,12 @@ class Bar:
         # a cell of a notebook is a place for one text; elsewhere the bar is as wide as the terminal
         stream, columns = (CellOutput(), 150) if in_notebook() else (sys.stderr, None)
         self.limits, self.n_starts, self.start, self.drawn = limits, n_starts, -1, 0.0
+        self.begin = time.perf_counter()
         self.bar = tqdm(
             total=max_iter,
             bar_format=self.FORMAT,
             mininterval=0,
+            miniters=1,
             leave=False,
             file=stream,
             unit=" it",
@@ -95,7 +98,7 @@ class Bar:
         if record.n_iter > 1:
             known.append(record.time / record.n_iter * (self.bar.total - record.n_iter))
         if self.limits.time_limit is not None:
-            known.append(self.limits.time_limit - self.bar.format_dict["elapsed"])
+            known.append(self.limits.time_limit - (time.perf_counter() - self.begin))  # of all starts together
         return max(0.0, min(known)) if known else None
 
 

@@ -21,7 +21,7 @@ class Record(NamedTuple):
     """One line of a history, in the user's units."""
 
     n_iter: int
-    time: float  # seconds since the start of the run
+    time: float  # seconds since this start began
     objective: float
     stationarity: float
 
@@ -95,6 +95,7 @@ def solve(
     """
     best, objectives = (snapshot.best, list(snapshot.objectives)) if snapshot else (None, [])
     if snapshot:
+        rng = np.random.RandomState()  # not the caller's, which may be NumPy's own
         rng.set_state(snapshot.random)
     latest = None
     while len(objectives) < len(starts):
@@ -108,7 +109,7 @@ def solve(
                 raise
             best = replace(best, status="interrupted")
             break
-        snapshot, latest = None, journey.snapshot(run.status) if control.keeper else None
+        snapshot, latest = None, journey.snapshot(journey.verdict) if control.keeper else None
         objectives.append(run.history[-1].objective)
         if best is None or objectives[-1] < best.history[-1].objective:
             best = run
@@ -117,7 +118,10 @@ def solve(
             break
     assert best is not None
     if control.keeper:
-        control.keeper.close(latest)
+        try:
+            control.keeper.close(latest)
+        except KeyboardInterrupt:  # what was found is there all the same
+            best = replace(best, status="interrupted")
     return best, objectives
 
 
@@ -131,13 +135,16 @@ class Journey:
         self.factors: Factors = ()
         self.state: Any = None
         self.whole: dict[str, Any] = {}
-        self.latest: tuple[int, Record]
+        self.verdict: str | None = None  # why the loop ended, if it did before its iterations were used up
 
     def begin(self, start: Init) -> Run:
-        self.factors = start(self.problem, self.rng)
         with self.problem.data.working():
+            self.factors = start(self.problem, self.rng)
             self.watch.record(0, self.factors, *self.watch.measure(self.factors))
             self.state = self.solver.init(self.problem, self.factors, self.control.limits.tol, self.rng)
+            if self.watch.failure:
+                self.remember()
+                return self.watch.finish(self.factors, "callback")
             return self.go_on()
 
     def resume(self, snapshot: Snapshot) -> Run:
@@ -147,8 +154,11 @@ class Journey:
                 self.problem, snapshot.factors, self.control.limits.tol, self.rng, snapshot.state
             )
             self.watch.continue_from(snapshot)
-            if snapshot.status == "converged":
-                return self.watch.finish(self.factors, snapshot.status)
+            self.remember()
+            target, reached = self.control.limits.target, snapshot.history[-1].objective
+            self.verdict = "target" if target is not None and reached <= target else snapshot.status
+            if self.verdict in ("converged", "target"):  # it was over, and would be
+                return self.watch.finish(self.factors, self.verdict)
             return self.go_on()
 
     def go_on(self) -> Run:
@@ -159,34 +169,36 @@ class Journey:
         try:
             for n_iter in range(watch.history[-1].n_iter + 1, max_iter + 1):
                 self.factors, objective, stationarity = self.solver.step(self.problem, self.state)
-                status = watch.record(n_iter, self.factors, objective, stationarity)
+                self.verdict = watch.record(n_iter, self.factors, objective, stationarity)
                 self.remember()
                 if control.show:
                     control.show(len(self.objectives), watch.history[-1])
-                if status:
-                    return watch.finish(self.factors, status)
+                if self.verdict:
+                    return watch.finish(self.factors, self.verdict)
                 if control.keeper and control.keeper.due():
                     control.keeper.keep(self.snapshot(None))
+            return watch.finish(self.factors, "max_iter")
         except KeyboardInterrupt:
             return watch.finish(self.factors, "interrupted")
-        return watch.finish(self.factors, "max_iter")
 
     def remember(self) -> None:
         """Between two steps all is of one piece; what ends a run in the middle of one, Ctrl-C, leaves this."""
         if self.control.keeper:
-            history = self.watch.history
-            if self.solver.draws or not self.whole:  # reading it takes 0.1 ms
-                self.whole["random"] = self.rng.get_state()
-            self.whole["factors"] = tuple(self.factors)
-            self.whole["state"] = self.solver.kept(self.state)
-            self.whole["correction"] = self.watch.correction
-            self.latest = len(history) - 1, history[-1]  # the rest of the history does not change
+            drawn = self.solver.draws or not self.whole  # reading the random state takes 0.1 ms
+            self.whole = {
+                "random": self.rng.get_state() if drawn else self.whole["random"],
+                "factors": tuple(self.factors),
+                "state": self.solver.kept(self.state),
+                "correction": self.watch.correction,
+                "latest": self.watch.history[-1],  # the lines before it do not change
+            }
 
     def snapshot(self, status: str | None) -> Snapshot:
         """Of the last moment between two steps."""
-        n_earlier, record = self.latest
-        history = (*self.watch.history[:n_earlier], record)
-        return Snapshot(objectives=self.objectives, best=self.best, history=history, status=status, **self.whole)
+        latest = self.whole["latest"]
+        history = (*self.watch.history[: latest.n_iter], latest)
+        rest = {name: value for name, value in self.whole.items() if name != "latest"}
+        return Snapshot(objectives=self.objectives, best=self.best, history=history, status=status, **rest)
 
 
 class Watch:
@@ -253,7 +265,7 @@ class Watch:
 
     def called_off(self, record: Record, factors: Factors) -> bool:
         """Whether a callback wants the run to end, or failed, which ends it too."""
-        if not self.control.callbacks:
+        if not self.control.callbacks or self.failure:
             return False
         view = self.problem.to_user(factors)  # copies: a callback cannot touch the run
         for A in view:

@@ -36,7 +36,7 @@ def write_archive(path: str | Path, kind: str, about: dict[str, Any], arrays: di
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                     npy.write_array(entry, np.asarray(array), allow_pickle=False)
-        with open(unfinished, "rb") as file:
+        with open(unfinished, "r+b") as file:
             os.fsync(file.fileno())
         os.replace(unfinished, path)
     except BaseException:
@@ -58,8 +58,7 @@ def read_archive(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
             arrays = {name: read_array(archive, f"{name}.npy") for name in entries}
     except ArchiveError as error:
         raise ArchiveError(f"{path} cannot be used: {error}") from error
-    # what broken and hostile files make these libraries raise
-    except (zipfile.BadZipFile, ValueError, KeyError, EOFError, OSError, RecursionError, NotImplementedError) as error:
+    except Exception as error:  # broken and hostile files make the libraries raise all kinds of things
         raise ArchiveError(f"{path} is not a whole partwise file: {error or type(error).__name__}") from error
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         version = about.get("format") if isinstance(about, dict) else None
@@ -90,7 +89,7 @@ def read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
         if version not in readers:
             raise ArchiveError(f"the array {name} is of an unknown version {version}")
         shape, fortran, dtype = readers[version](entry, max_header_size=LONGEST_HEADER)
-        if dtype.hasobject or dtype.kind not in "biufS":
+        if dtype.hasobject or dtype.kind not in "biuf":
             raise ArchiveError(f"the array {name} is of type {dtype}, not of numbers")
         data = entry.read()
     count = 1

@@ -14,19 +14,27 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArchiveError
+from ..solvers import Solver
 
 PLAIN = (bool, int, str, type(None))
 
 
-@cache
 def kinds() -> dict[str, Any]:
-    """The classes that files may hold, by name."""
-    from .. import certificate, losses, result, solve, solvers, structures  # noqa: PLC0415  # they import this package
+    """The classes that files may hold, by name: ours, and the states of all solvers there are."""
+    return _own_kinds() | {cls.__name__: cls for solver in heirs(Solver) for cls in solver.states}
+
+
+@cache
+def _own_kinds() -> dict[str, Any]:
+    from .. import certificate, losses, result, solve, structures  # noqa: PLC0415  # they import this package
 
     own = [certificate.Certificate, result.Result, solve.Record, solve.Run, solve.Snapshot]
     modules = [vars(module)[name] for module in (losses, structures) for name in module.__all__]
-    states = [cls for solver in vars(solvers).values() for cls in getattr(solver, "states", ())]
-    return {cls.__name__: cls for cls in (*own, *modules, *states) if isinstance(cls, type)}
+    return {cls.__name__: cls for cls in (*own, *modules) if isinstance(cls, type)}
+
+
+def heirs(cls: Any) -> list[Any]:
+    return [cls, *(heir for child in cls.__subclasses__() for heir in heirs(child))]
 
 
 def encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -37,7 +45,7 @@ def encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return value
     if isinstance(value, tuple) and value and all(type(item).__name__ == "Record" for item in value):
         return {"history": encode(np.array(value, dtype=np.float64), arrays)}  # thousands of lines: better as numbers
-    if type(value).__name__ in kinds():
+    if kinds().get(type(value).__name__) is type(value):
         return {"object": type(value).__name__, "fields": {n: encode(v, arrays) for n, v in fields(value).items()}}
     for kind, write in WRITERS.items():
         if isinstance(value, kind):
@@ -101,13 +109,15 @@ def read_object(name: Any, tree: dict, arrays: dict[str, np.ndarray]) -> Any:
 def read_array(name: Any, tree: dict, arrays: dict[str, np.ndarray]) -> np.ndarray:
     if name not in arrays:
         raise ArchiveError(f"the array {str(name)[:60]} is missing")
-    return arrays[name]
+    return arrays.pop(name)  # each is named once: a small file cannot ask for much memory
 
 
 def read_history(content: Any, tree: dict, arrays: dict[str, np.ndarray]) -> tuple:
     lines = decode(content, arrays)
     if not isinstance(lines, np.ndarray) or lines.ndim != 2 or lines.shape[1] != len(kinds()["Record"]._fields):
         raise ArchiveError("its history is not a table of records")
+    if not len(lines):
+        raise ArchiveError("its history is empty")
     return tuple(kinds()["Record"](int(n_iter), *map(float, rest)) for n_iter, *rest in lines)
 
 

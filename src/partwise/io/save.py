@@ -6,8 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ..certificate import Certificate
 from ..errors import ArchiveError
+from ..losses import Loss
 from ..result import Result
+from ..validation import DTYPES
 from .archive import read_archive, write_archive
 from .codec import decode, encode
 
@@ -23,10 +26,20 @@ def load(path: str | Path) -> Result:
     about, arrays = read_archive(path, "result")
     try:
         result = decode(about.get("result"), arrays)
-        whole = isinstance(result, Result) and len({A.shape[1] for A in result.factors}) == 1 and result.history
-        repr(result), str(result.certificate)
-    except (AttributeError, TypeError, ValueError, IndexError, KeyError) as error:
+        check(result)
+    except Exception as error:
         raise ArchiveError(f"{path} holds no whole result: {error}") from error
-    if not whole:
-        raise ArchiveError(f"{path} holds no whole result")
     return result
+
+
+def check(result: Result) -> None:
+    """Whether what came out of a file is what its fields say."""
+    W, H = result.factors
+    for A in (W, H):
+        if A.ndim != 2 or A.dtype not in DTYPES or A.shape[1] != W.shape[1]:
+            raise ArchiveError("its factors are not two matrices of as many parts")
+    if not result.history or not isinstance(result.certificate, Certificate) or not isinstance(result.loss, Loss):
+        raise ArchiveError("its history, certificate or loss is not one")
+    if not all(isinstance(text, str) for text in (result.status, result.solver, result.reason)):
+        raise ArchiveError("its status, solver or reason is not text")
+    repr(result), str(result.certificate)

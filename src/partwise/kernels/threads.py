@@ -123,13 +123,13 @@ class _Blas:
 
     @contextmanager
     def on_one_thread(self) -> Iterator[None]:
-        with self.lock:
-            if self.depth == 0:  # the first sets it, the last restores it
-                self.before = [library.num_threads for library in _libraries()]
-                self.allowed = min(self.before, default=None)
-                self.set([1] * len(self.before))
-            self.depth += 1
         try:
+            with self.lock:
+                self.depth += 1
+                if self.depth == 1:  # the first sets it, the last restores it
+                    self.before = [library.num_threads for library in _libraries()]
+                    self.allowed = min(self.before, default=None)
+                    self.set([1] * len(self.before))
             yield
         finally:
             with self.lock:

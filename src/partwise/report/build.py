@@ -24,6 +24,7 @@ ENDINGS = {
     "target": "it reached the target objective",
     "time_limit": "its time was up",
     "callback": "a callback ended it",
+    "interrupted": "it was interrupted",
 }
 
 

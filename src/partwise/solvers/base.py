@@ -63,7 +63,10 @@ class Solver(ABC):
         if type(kept) is not type(state):
             raise ArchiveError(f"the checkpoint holds no state of {type(self).__name__}")
         for name, value in vars(kept).items():
-            if isinstance(value, list | tuple) and any(isinstance(item, np.ndarray) for item in value):
+            fresh = getattr(state, name)
+            if type(value) is not type(fresh) or (isinstance(value, list) and len(value) != len(fresh)):
+                raise ArchiveError(f"the checkpoint holds a state of {type(self).__name__} whose {name} is not one")
+            if isinstance(fresh, list | tuple) and any(isinstance(item, np.ndarray) for item in fresh):
                 check_factors(value, problem)
             setattr(state, name, value)
         return state
