@@ -24,6 +24,7 @@ class Certificate:
     stationarity: float  # see `Problem.stationarity`; 0 at a stationary point
     tol: float
     dead_parts: tuple[int, ...]  # components that are zero
+    unreached: int  # positive entries of X where W H is 0, if the loss is infinite there; it is computed with a floor
 
     @property
     def feasible(self) -> bool:
@@ -42,6 +43,8 @@ class Certificate:
         ]
         if self.dead_parts:
             lines.append(f"parts that are zero: {', '.join(map(str, self.dead_parts))}")
+        if self.unreached:
+            lines.append(f"positive entries of X where W H is 0: {self.unreached}")
         return "\n".join(lines)
 
 
@@ -49,7 +52,7 @@ def certificate(problem: Problem, factors: Factors, stationarity: float, tol: fl
     violations = tuple(
         times_power(s.violation(A), e) for s, A, e in zip(problem.structures, factors, problem.exponents)
     )
-    return Certificate(violations, stationarity, tol, dead_parts(factors))
+    return Certificate(violations, stationarity, tol, dead_parts(factors), problem.unreached(factors))
 
 
 def dead_parts(factors: Factors) -> tuple[int, ...]:

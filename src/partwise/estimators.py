@@ -28,8 +28,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Every parameter and attribute of scikit-learn's class is here with its meaning, but for `tol`, which is the
     stationarity at which a run ends whatever the solver (see "When a run stops" in the documentation).
 
-    Minimises `1/2 |X - W H|^2 + alpha_W l1_ratio n_features |W|_1 + alpha_H l1_ratio n_samples |H|_1
-    + 1/2 alpha_W (1 - l1_ratio) n_features |W|^2 + 1/2 alpha_H (1 - l1_ratio) n_samples |H|^2` over W, H >= 0.
+    Minimises `D(X, W H) + alpha_W l1_ratio n_features |W|_1 + alpha_H l1_ratio n_samples |H|_1
+    + 1/2 alpha_W (1 - l1_ratio) n_features |W|^2 + 1/2 alpha_H (1 - l1_ratio) n_samples |H|^2` over W, H >= 0, where D
+    is the loss: `1/2 |X - W H|^2`, or another beta-divergence.
 
     Parameters
     ----------
@@ -39,10 +40,10 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "random", "nndsvd", "nndsvda", "nndsvdar", "spa", or "custom" for W and H passed to `fit_transform`.
         None: "nndsvda" if n_components <= min(n_samples, n_features), else "random".
     solver : str or Solver
-        "auto" for the best that applies, "hals", "gcd", "mu", "cd" (scikit-learn's: one sweep, no extrapolation),
-        or a configured solver.
+        "auto" for the best that applies, "hals", "gcd", "newton_kl", "newton", "mu_extrapolated", scikit-learn's "cd"
+        (one sweep, no extrapolation) and "mu", or a configured solver.
     beta_loss : str or float
-        As in scikit-learn: "frobenius" or 2.
+        As in scikit-learn: "frobenius" (2), "kullback-leibler" (1), "itakura-saito" (0), or any number.
     tol : float
         Stationarity to reach.
     max_iter : int
@@ -55,8 +56,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Whether to print a line per iteration.
     shuffle : bool
         Whether cyclic coordinate descent takes components in a new order in each iteration.
-    loss : str or Loss, optional
-        Another way to say `beta_loss`; do not give both.
+    loss : str, number or Loss, optional
+        Another way to say `beta_loss`, "kl" and loss objects included; do not give both.
     structure_W, structure_H : Structure, optional
         What else is wanted of the factors, nonnegativity apart. See `partwise.structures`.
     n_init : int
@@ -73,7 +74,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_components_ : int
         Number of parts.
     reconstruction_err_ : float
-        `|X - W H|`.
+        `sqrt(2 D(X, W H))`, that is `|X - W H|` for least squares.
     n_iter_ : int
         Iterations of the best start.
     result_ : Result
@@ -234,10 +235,6 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"Invalid beta_loss parameter: solver {self.solver!r} does not handle beta_loss = {spec!r}"
             )
-        if isinstance(spec, Real):
-            if spec != 2:
-                raise ValueError(f"beta_loss = {spec!r} is not available: partwise has least squares, beta_loss = 2")
-            spec = "frobenius"
         return resolve("loss", spec)
 
     def _solver(self) -> Solver | str:

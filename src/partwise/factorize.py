@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
@@ -131,7 +132,19 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
             run.failure.result = result  # type: ignore[attr-defined]
         raise run.failure
     warn_if_unfinished(run, control.limits)
+    warn_if_unreached(proof)
     return result
+
+
+def warn_if_unreached(proof: Certificate) -> None:
+    if proof.unreached:
+        warnings.warn(
+            f"{proof.unreached} positive entries of X have W H = 0, where this loss is infinite: they are counted with W H "
+            "at a tiny share of X. No part that may change reaches them: the parts that are held are 0 there (new "
+            "features?), or the start or the bounds keep them at 0.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def course(limits: Limits, solver, starts: list[Init]) -> dict:
@@ -148,7 +161,7 @@ def make_result(problem: Problem, run: Run, proof: Certificate, stated: tuple, a
         objective=run.history[-1].objective,
         fit=problem.user_objective(run.fit),
         relative_error=problem.relative(run.fit),
-        data_norm=times_power(problem.data.norm, sum(problem.exponents)),
+        data_norm=times_power(problem.size, problem.loss.degree / 2 * sum(problem.exponents)),
         status=run.status,
         history=run.history,
         certificate=proof,

@@ -23,7 +23,33 @@ from .structures import Structure
 from .units import exponent_of, times_power
 
 Factors = Sequence[np.ndarray]
-KnownEquations = tuple[int, np.ndarray, np.ndarray]
+
+
+class Quadratic(NamedTuple):
+    """Least squares with the ridge in one factor: `1/2 tr(A gram A') - tr(A' cross) + constant`."""
+
+    gram: np.ndarray  # (rank, rank)
+    cross: np.ndarray  # (dim, rank)
+
+    def slopes(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The gradient at A, (dim, rank), and the second derivatives entry by entry, one row for all."""
+        return A @ self.gram - self.cross, np.diag(self.gram)[None]
+
+
+class Tangent(NamedTuple):
+    """Another loss with the ridge around one point A."""
+
+    minus: np.ndarray  # the gradient is `plus - minus`, both (dim, rank) and >= 0
+    plus: np.ndarray
+    curvature: np.ndarray  # second derivatives entry by entry, of the convex part, (dim, rank)
+    fit: float  # the loss alone
+
+    def slopes(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The gradient at A and the second derivatives, both (dim, rank)."""
+        return self.plus - self.minus, self.curvature
+
+
+Expansion = Quadratic | Tangent
 
 
 class Measured(NamedTuple):
@@ -59,18 +85,18 @@ class Problem:
 
     # -- objective -------------------------------------------------------------------------------------
 
-    def objective(self, factors: Factors, known: KnownEquations | None = None) -> float:
+    def objective(self, factors: Factors) -> float:
         """`loss(X, [[A]]) + sum_i g_i(A_i)`."""
-        return self.fit(factors, known) + self.penalty(factors)
+        return self.fit(factors) + self.penalty(factors)
 
     def penalty(self, factors: Factors) -> float:
         return sum(structure.value(A) for structure, A in zip(self.structures, factors))
 
-    def fit(self, factors: Factors, known: KnownEquations | None = None) -> float:
-        """The loss alone. `known`: a mode and its normal equations at these factors, to save the product."""
+    def fit(self, factors: Factors, mode: int = 0, known: Expansion | None = None) -> float:
+        """The loss alone. `known`: the expansion in this mode at these factors, to save the product."""
         if not self.loss.quadratic:
-            return self.data.loss(self.loss, factors)
-        mode, gram, cross = known or (0, *self.normal_equations(factors, 0))
+            return self.data.loss(self.loss, factors) if known is None else known.fit  # type: ignore[union-attr]
+        gram, cross = known or self.expansion(factors, mode)
         A = factors[mode]
         own = gram_of(A).astype(np.float64)
         model = float(np.vdot(gram, own)) - self.structures[mode].ridge * float(np.trace(own))
@@ -81,9 +107,9 @@ class Problem:
 
     def precise_fit(self, factors: Factors, fit: float | None = None) -> float:
         """`fit` in double precision whatever the type of X: what is told of a result."""
-        if not self.loss.quadratic or self.data.dtype == np.float64:
+        if self.data.dtype == np.float64:
             return self.fit(factors) if fit is None else fit
-        if self.direct_is_cheap:
+        if self.loss.quadratic and self.direct_is_cheap:
             return self.data.loss(self.loss, factors)
         return replace(self, data=self.data.double()).fit(tuple(A.astype(np.float64) for A in factors))
 
@@ -93,73 +119,90 @@ class Problem:
         return math.prod(self.data.shape) <= DIRECT_COST * max(self.data.product_cost, 1 << 16)
 
     def relative_error(self, factors: Factors) -> float:
-        """`|X - [[A]]| / |X|`, in double precision."""
+        """`sqrt(2 fit) / size` in double precision: `|X - [[A]]| / |X|` for least squares."""
         return self.relative(self.precise_fit(factors))
 
     def relative(self, fit: float) -> float:
-        """The relative error of a least-squares fit; 0 for an all-zero X that is met exactly."""
-        return float(ratio(math.sqrt(2 * fit), self.data.norm))
+        """The relative error of a fit; 0 for an all-zero X that is met exactly."""
+        return float(ratio(math.sqrt(2 * max(fit, 0.0)), self.size))
+
+    def unreached(self, factors: Factors) -> int:
+        """How many positive entries of X have a model of 0, where the loss would be infinite."""
+        return self.data.divergence(self.loss, factors)[1] if self.loss.degree <= 1 else 0
+
+    @cached_property
+    def size(self) -> float:
+        """What errors are measured against: `sqrt(sum x^beta)` over the positive entries, `|X|` for least squares."""
+        return self.data.norm if self.loss.quadratic else math.sqrt(self.data.power_sums(self.loss.degree, 0).sum())
 
     # -- optimality ------------------------------------------------------------------------------------
 
-    def normal_equations(self, factors: Factors, mode: int) -> tuple[np.ndarray, np.ndarray]:
-        """`gram` (rank, rank) and `cross` (dim, rank): the smooth part of the objective in this factor, the
-        loss with the ridge of the structure, is `1/2 tr(A gram A') - tr(A' cross) + constant`."""
-        gram = hadamard(gram_of(B) for other, B in enumerate(factors) if other != mode)
+    def expansion(self, factors: Factors, mode: int) -> Expansion:
+        """The smooth part of the objective, the loss with the ridge of the structure, as a function of one factor: the
+        whole of it for least squares, around the present factor otherwise."""
         ridge = self.structures[mode].ridge
+        if self.loss.quadratic:
+            gram = hadamard(gram_of(B) for other, B in enumerate(factors) if other != mode)
+            if ridge:
+                gram = gram + gram.dtype.type(ridge) * np.eye(self.rank, dtype=gram.dtype)
+            return Quadratic(gram, self.data.cross(factors, mode))
+        minus, plus, curvature, fit = self.data.expansion(self.loss, factors, mode)
         if ridge:
-            gram = gram + gram.dtype.type(ridge) * np.eye(self.rank, dtype=gram.dtype)
-        return gram, self.data.cross(factors, mode)
+            plus, curvature = plus + plus.dtype.type(ridge) * factors[mode], curvature + plus.dtype.type(ridge)
+        return Tangent(minus, plus, curvature, fit)
 
     def gradient(self, factors: Factors, mode: int) -> np.ndarray:
         """Derivative of the smooth part of the objective in one factor."""
-        gram, cross = self.normal_equations(factors, mode)
-        return factors[mode] @ gram - cross
+        return self.expansion(factors, mode).slopes(factors[mode])[0]
 
     def stationarity(self, factors: Factors) -> float:
-        """How much could still be gained, relative to |X|: the largest over modes and components of
+        """How much could still be gained, relative to X: the largest over modes and components of
 
-            sqrt(2 gain) / |X|,
+            sqrt(2 gain / sum x^beta),
 
-        where `gain` is by how much the objective falls if each entry of `A[:, k]` goes to its own best value,
-        all else held. Where no bound is in the way this is `|gradient[:, k]| / (|X| prod |others[:, k]|)`. It is
-        0 exactly at stationary points, sees penalties and bounds, and is free of units and of the scale that one
-        factor can hand to another. In a separable problem each row is measured against its own data, which
-        implies the above.
+        where `gain` is by how much the objective falls if each entry of `A[:, k]` goes to its own best value, all else
+        held, by a model of second order; beta is 2 for least squares, and `sum x^beta = |X|^2`, and 1 for KL. Where no
+        bound is in the way the former is `|gradient[:, k]| / (|X| prod |others[:, k]|)`. It is 0 exactly at stationary
+        points, where the conditions of Karush, Kuhn and Tucker hold, sees penalties and bounds, and is free of units
+        and of the scale that one factor can hand to another. In a separable problem each row is measured against its
+        own data, which implies the above.
         """
         return self.measure(factors).stationarity
 
     def measure(self, factors: Factors) -> Measured:
         """The loss and the stationarity together, at one product with X for each factor to solve for."""
-        known, worst = None, 0.0
+        fit, worst = None, 0.0
         for mode in self.modes:
-            gram, cross = self.normal_equations(factors, mode)
-            known = known or (mode, gram, cross)
-            worst = max(worst, self.stationarity_of(factors, factors[mode] @ gram - cross, mode))
-        return Measured(self.fit(factors, known), worst)
+            expansion = self.expansion(factors, mode)
+            fit = self.fit(factors, mode, expansion) if fit is None else fit
+            worst = max(worst, self.stationarity_of(factors, mode, expansion))
+        return Measured(self.fit(factors) if fit is None else fit, worst)
 
-    def stationarity_of(self, factors: Factors, G: np.ndarray, mode: int) -> float:
-        """The same for one mode, from the gradient G of the smooth part."""
+    def stationarity_of(self, factors: Factors, mode: int, expansion: Expansion) -> float:
+        """The same for one mode."""
         if self.separable:
-            return float(np.max(self.row_stationarity(factors, G, mode), initial=0.0))
-        return self.relative_gain(self.structures[mode].gains(factors[mode], G, self.curvature(factors, mode)))
+            return float(np.max(self.row_stationarity(factors, mode, expansion), initial=0.0))
+        A = factors[mode]
+        return self.relative_gain(self.structures[mode].gains(A, *expansion.slopes(A)))
 
     def relative_gain(self, gains: np.ndarray) -> float:
-        """`sqrt(2 gain) / |X|` of the component that can gain most."""
-        return float(ratio(math.sqrt(2 * np.max(gains, initial=0.0)), self.data.norm))
+        """`sqrt(2 gain) / size` of the component that can gain most."""
+        return float(ratio(math.sqrt(2 * np.max(gains, initial=0.0)), self.size))
 
-    def row_stationarity(self, factors: Factors, G: np.ndarray, mode: int) -> np.ndarray:
+    def row_stationarity(self, factors: Factors, mode: int, expansion: Expansion) -> np.ndarray:
         """Stationarity of each row of the only free factor, (dim,)."""
         structure = self.structures[mode].elementwise
         assert structure is not None, "only elementwise structures make rows independent"
-        gains = structure.row_gains(factors[mode], G, self.curvature(factors, mode))
-        norms = self.data.row_norms(mode)
-        return np.sqrt(2 * gains) / np.where(norms > 0, norms, self.data.norm or 1.0)
+        A = factors[mode]
+        gains = structure.row_gains(A, *expansion.slopes(A))
+        sizes = self.row_sizes(mode)
+        return np.sqrt(2 * gains) / np.where(sizes > 0, sizes, self.size or 1.0)
 
-    def curvature(self, factors: Factors, mode: int) -> np.ndarray:
-        """The diagonal of the gram of a mode, (rank,): second derivatives of the smooth part, entry by entry."""
-        others = (np.einsum("ik,ik->k", B, B, dtype=np.float64) for m, B in enumerate(factors) if m != mode)
-        return hadamard(others) + self.structures[mode].ridge
+    def row_sizes(self, mode: int) -> np.ndarray:
+        """`size` of each row of X unfolded along `mode`, (dim,)."""
+        if self.loss.quadratic:
+            return self.data.row_norms(mode)
+        return np.sqrt(self.data.power_sums(self.loss.degree, mode))
 
     # -- units -----------------------------------------------------------------------------------------
 
@@ -198,7 +241,10 @@ def pose(data: Data, loss: Loss, structures: Sequence[Structure], rank: int) -> 
         for mode, (structure, dim) in enumerate(zip(structures, data.shape))
     )
     lowest, _ = data.extremes
-    if lowest < 0 and all(structure.nonnegative for structure in bound):
+    nonnegative = all(structure.nonnegative for structure in bound)
+    if why := loss.refuses(lowest, nonnegative):
+        raise ValueError(f"{why}.")
+    if lowest < 0 and nonnegative:
         raise ValueError(
             f"Negative values in data passed to partwise: X goes down to {lowest:g}, which nonnegative factors "
             "cannot reproduce. Clip or shift X, or let one factor be signed with structures.Free()."

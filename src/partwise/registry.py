@@ -5,6 +5,7 @@ import difflib
 import math
 import operator
 from functools import partial, reduce
+from numbers import Real
 from typing import Any
 
 from . import init, losses, solvers, structures
@@ -13,6 +14,10 @@ from .problem import Problem
 
 LOSSES = {
     "frobenius": losses.Frobenius,
+    "kl": losses.KL,
+    "kullback-leibler": losses.KL,
+    "itakura-saito": losses.ItakuraSaito,
+    "beta": losses.Beta,
 }
 
 STRUCTURES = {
@@ -29,7 +34,10 @@ SOLVERS: dict[str, Any] = {
     "hals": solvers.HALS,
     "cd": partial(solvers.HALS, sweeps=1, extrapolate=False),  # scikit-learn's
     "gcd": solvers.GCD,
+    "newton_kl": solvers.NewtonKL,
+    "newton": solvers.Newton,
     "mu": solvers.MU,
+    "mu_extrapolated": partial(solvers.MU, extrapolate=True),
 }
 
 INITS = {
@@ -53,12 +61,24 @@ def resolve(kind: str, spec):
     names, base = KINDS[kind]
     if isinstance(spec, base):
         return spec
+    if kind == "loss" and (number := as_number(spec)) is not None:
+        return {2: losses.Frobenius, 1: losses.KL, 0: losses.ItakuraSaito}.get(number, partial(losses.Beta, number))()
     if not isinstance(spec, str):
         raise TypeError(
             f"{kind} must be one of {', '.join(map(repr, names))}, or a partwise {base.__name__}; got {spec!r}"
         )
     terms = spec.split("&") if kind == "structure" else [spec]
     return reduce(operator.and_, [build(kind, term.strip()) for term in terms])
+
+
+def as_number(spec) -> float | None:
+    """A loss given as a number, beta, or as the text of one."""
+    if isinstance(spec, bool) or not isinstance(spec, Real | str):
+        return None
+    try:
+        return float(spec)
+    except ValueError:
+        return None
 
 
 def build(kind: str, text: str):

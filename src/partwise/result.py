@@ -24,8 +24,8 @@ class Result:
     factors: Factors  # tall, (dim, rank)
     objective: float
     fit: float  # the loss alone, without penalties
-    relative_error: float  # |X - WH| / |X|
-    data_norm: float  # |X|
+    relative_error: float  # sqrt(2 fit) / data_norm: |X - WH| / |X| for least squares
+    data_norm: float  # sqrt(sum x^beta) over the positive entries: |X| for least squares
     status: str  # why the run ended: "converged", "max_iter", "target", "time_limit", "callback" or "interrupted"
     history: tuple[Record, ...]
     certificate: Certificate

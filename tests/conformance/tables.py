@@ -15,6 +15,13 @@ PLANTED = make_parts(*SHAPE, RANK, zeros=0.3, random_state=3)
 
 LOSSES = {
     "frobenius": losses.Frobenius(),
+    "kl": losses.KL(),
+    "kullback-leibler": losses.KL(),
+    "itakura-saito": losses.ItakuraSaito(),
+    "beta": losses.Beta(1.5),
+    "beta 3": losses.Beta(3),
+    "beta 0.5": losses.Beta(0.5),
+    "beta -1": losses.Beta(-1),
 }
 
 # as a structure of H, (RANK, SHAPE[1])
@@ -40,7 +47,12 @@ SOLVERS = {
     "hals, shuffled": solvers.HALS(shuffle=True),
     "gcd": solvers.GCD(),
     "gcd, plain": solvers.GCD(extrapolate=False),
+    "newton_kl": solvers.NewtonKL(),
+    "newton_kl, extrapolated": solvers.NewtonKL(sweeps=1, extrapolate=True),
+    "newton": solvers.Newton(),
+    "newton, extrapolated": solvers.Newton(steps=2, extrapolate=True),
     "mu": solvers.MU(),
+    "mu_extrapolated": solvers.MU(extrapolate=True),
 }
 
 INITS = {
@@ -89,7 +101,8 @@ STORAGES = {
 
 
 def problem_of(structure, loss=None, X=None, structure_W=None):
-    """The planted problem with a structure for H; W is nonnegative."""
-    X = PLANTED.X if X is None else X
+    """The planted problem with a structure for H; W is nonnegative. Without zeros where the loss does not take them."""
+    loss = loss or losses.Frobenius()
+    X = (PLANTED.X + 0.1 * (loss.degree <= 0)) if X is None else X
     stated = structure_W or s.NonNegative(), structure
-    return pose(as_data(X), loss or losses.Frobenius(), stated, RANK).normalized()
+    return pose(as_data(X), loss, stated, RANK).normalized()

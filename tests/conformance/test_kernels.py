@@ -140,18 +140,23 @@ def test_gcd_budget_is_kept():
 def test_mu_is_the_multiplicative_update():
     A, gram, cross, full = setting(l1=0.3)
     cross = np.abs(cross)
-    expected = A * cross / (A @ gram + 0.3)
-    assert np.allclose(kernels.of(A).mu(A, A @ gram, cross, full, np.arange(DIM)), expected)
+    for power in (1.0, 0.5):
+        expected = A * (cross / (A @ gram + 0.3)) ** power
+        assert np.allclose(kernels.of(A).mu(A, A @ gram, cross, power, full, np.arange(DIM)), expected)
 
 
-@pytest.mark.parametrize("name", ["hals", "gcd", "mu"])
+@pytest.mark.parametrize("name", ["hals", "gcd", "mu", "newton_kl", "newton"])
 def test_only_the_rows_asked_for_move(name):
     A, gram, cross, full = setting()
+    X, B = sparse.csr_array(RNG.poisson(1.0, size=(DIM, 30)).astype(float)), RNG.uniform(size=(30, RANK))
+    entries = (X.indptr, X.indices, X.data), 1.0
     rows = np.array([3, 50, 199])
     call = {
         "hals": lambda k: k.hals(A, cross, gram, full, np.arange(RANK), (2, 0.0), rows)[0],
         "gcd": lambda k: k.gcd(A, cross, gram, full, rows, (50, 1e-3), shared=False)[0],
-        "mu": lambda k: k.mu(A, A @ gram, np.abs(cross), full, rows),
+        "mu": lambda k: k.mu(A, A @ gram, np.abs(cross), 1.0, full, rows),
+        "newton_kl": lambda k: k.newton_kl(*entries, A, B, full, 0.0, (2, 0.0), rows)[0],
+        "newton": lambda k: k.newton(*entries, A, B, full, 0.0, 1.0, 1, rows)[0],
     }
     assert set(np.flatnonzero((call[name](kernels.of(A)) != A).any(axis=1))) == set(rows)
 

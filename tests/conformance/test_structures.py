@@ -50,18 +50,19 @@ def test_projection_is_idempotent_and_nearest(stated):
 
 
 @structures
-def test_gains_agree_with_a_search(stated):
+@pytest.mark.parametrize("height", [1, TALL[0]], ids=["one row for all", "each entry its own"])
+def test_gains_agree_with_a_search(stated, height):
     """Column gains equal the best found by trying every entry on a fine grid."""
     structure, rng = bound(stated), np.random.default_rng(2)
     A = structure.prox(rng.normal(size=TALL), 0.0)
-    G, d = rng.normal(size=TALL), rng.uniform(0.5, 2, size=RANK)
+    G, d = rng.normal(size=TALL), rng.uniform(0.5, 2, size=(height, RANK))
     grid = np.linspace(-6, 6, 48001)  # the minimiser of each entry lies well within
     expected = np.zeros(RANK)
     _, lower, upper = structure.elementwise.box(A)
     lower, upper = (np.broadcast_to(b, TALL) for b in (lower, upper))
     for i, k in np.ndindex(TALL):
         x = np.clip(grid, lower[i, k], upper[i, k])
-        value = G[i, k] * (x - A[i, k]) + d[k] / 2 * (x - A[i, k]) ** 2 + structure.elementwise.l1 * np.abs(x)
+        value = G[i, k] * (x - A[i, k]) + d[i % height, k] / 2 * (x - A[i, k]) ** 2 + structure.elementwise.l1 * np.abs(x)
         expected[k] += structure.elementwise.l1 * abs(A[i, k]) - value.min()
     assert structure.gains(A, G, d) == pytest.approx(expected, abs=1e-5)
     assert structure.elementwise.row_gains(A, G, d).max() <= expected.max() + 1e-5
@@ -71,7 +72,7 @@ def test_gains_agree_with_a_search(stated):
 def test_gains_vanish_only_at_the_best_point(stated):
     structure, rng = bound(stated), np.random.default_rng(3)
     A, G = structure.prox(rng.normal(size=TALL), 0.0), rng.normal(size=TALL)
-    d = np.ones(RANK)
+    d = np.ones((1, RANK))
     best = structure.elementwise.prox(A - G, 1.0) if not structure.ridge else None
     if best is not None:
         assert structure.gains(best, G + (best - A), d) == pytest.approx(0, abs=1e-12)

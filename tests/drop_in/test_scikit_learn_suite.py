@@ -1,7 +1,6 @@
 """scikit-learn's own tests of NMF, run on ours: the module is loaded with our names in the place of theirs.
 
-Left out, and only these: what concerns `MiniBatchNMF` or private functions alone, and beta losses other than
-least squares, which partwise does not have yet.
+Left out, and only these: what concerns `MiniBatchNMF` or private functions alone.
 """
 
 import importlib.util
@@ -12,7 +11,6 @@ from sklearn.decomposition import MiniBatchNMF
 
 import partwise as pw
 
-OTHER_BETA_LOSSES = "needs beta losses other than least squares"
 MINI_BATCH = "tests MiniBatchNMF alone"
 PRIVATE = "tests private functions of scikit-learn alone"
 
@@ -29,16 +27,7 @@ LEFT_OUT = {
     "test_minibatch_nmf_partial_fit": MINI_BATCH,
     "test_minibatch_nmf_verbose": MINI_BATCH,
     "test_nmf_minibatchnmf_equivalence": MINI_BATCH,
-    "test_nmf_true_reconstruction": OTHER_BETA_LOSSES,
-    "test_nmf_multiplicative_update_sparse": OTHER_BETA_LOSSES,
-    "test_nmf_negative_beta_loss": OTHER_BETA_LOSSES,
 }
-
-# rows of a test's table that are left out, the others run
-LEFT_OUT_ROWS = {
-    "test_nmf_decreasing": ["mu"],  # OTHER_BETA_LOSSES: this row loops over them
-}
-
 
 def load_suite():
     """The test module with our class and function under scikit-learn's names."""
@@ -51,24 +40,23 @@ def load_suite():
     return module
 
 
-def with_our_rows(name, test):
-    """The test without the rows of its tables that name MiniBatchNMF or are listed above."""
-    left_out = [MiniBatchNMF, *LEFT_OUT_ROWS.get(name, [])]
+def with_our_rows(test):
+    """The test without the rows of its tables that name MiniBatchNMF."""
     for mark in getattr(test, "pytestmark", []):
         if mark.name == "parametrize":
             names, rows = mark.args[:2]
-            kept = [row for row in rows if (row[0] if isinstance(row, list) else row) not in left_out]
+            kept = [row for row in rows if (row[0] if isinstance(row, list) else row) is not MiniBatchNMF]
             object.__setattr__(mark, "args", (names, kept, *mark.args[2:]))
     return test
 
 
 SUITE = load_suite()
 TESTS = {name: test for name, test in vars(SUITE).items() if name.startswith("test_")}
-globals().update({name: with_our_rows(name, test) for name, test in TESTS.items() if name not in LEFT_OUT})
+globals().update({name: with_our_rows(test) for name, test in TESTS.items() if name not in LEFT_OUT})
 
 
 def test_the_suite_is_ours():
     assert SUITE.NMF is pw.NMF
     assert SUITE.non_negative_factorization is pw.non_negative_factorization
-    assert {*LEFT_OUT, *LEFT_OUT_ROWS} <= set(TESTS), "scikit-learn renamed a test: look at the list again"
-    assert len(TESTS) - len(LEFT_OUT) >= 20
+    assert set(LEFT_OUT) <= set(TESTS), "scikit-learn renamed a test: look at the list again"
+    assert len(TESTS) - len(LEFT_OUT) >= 23

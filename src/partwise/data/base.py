@@ -10,15 +10,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
 from .. import kernels
 from ..kernels import threads
-from ..losses import Loss
+from ..losses import Divergence, Loss
 
 BLOCK = 1 << 19  # entries of a reconstruction held at a time
+
+Rows = tuple[np.ndarray, np.ndarray | None, np.ndarray]  # indptr, indices (None: all entries are there), values
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +132,45 @@ class Data(ABC):
             known[mode] = np.sqrt(self.row_norms2(mode))
         return known[mode]
 
+    @abstractmethod
+    def unfolded(self, mode: int) -> Rows:
+        """The rows of X unfolded along `mode`, not scaled."""
+
+    def entries(self, mode: int) -> tuple[Rows, Any]:
+        """The rows of X unfolded along `mode`, and a number of X's type that their values are to be multiplied by."""
+        indptr, indices, values = self.unfolded(mode)
+        before, after = self.inverse_scale
+        return ((indptr, indices, values), before) if after == 1 else ((indptr, indices, values * before), after)
+
+    def power_sums(self, beta: float, mode: int) -> np.ndarray:
+        """`sum x^beta` over the positive entries of each row of X unfolded along `mode`, in double precision."""
+        known = self.__dict__.setdefault("_power_sums", {})
+        if (beta, mode) not in known:
+            (indptr, _, values), scale = self.entries(mode)
+            entries = values.astype(np.float64) * float(scale)
+            np.power(entries, beta, out=entries, where=entries > 0)
+            known[beta, mode] = np.add.reduceat(np.append(entries, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
+        return known[beta, mode]
+
+    def expansion(self, loss: Divergence, factors: Sequence[np.ndarray], mode: int) -> tuple:
+        """See `kernels.cpu.expansion`; the loss is whole."""
+        A, B = factors[mode], factors[1 - mode]
+        *derivatives, value = kernels.of(A).expansion(*self.entries(mode), A, B, loss.beta)
+        return (*derivatives, value + linear_part(loss, factors))
+
+    def divergence(self, loss: Divergence, factors: Sequence[np.ndarray]) -> tuple[float, int]:
+        """The loss, and how many positive entries of X the model does not reach."""
+        value, missed = kernels.of(factors[0]).losses(*self.entries(0), *factors, loss.beta)
+        return value + linear_part(loss, factors), missed
+
+    def whole_loss(self, value: float, loss: Divergence, factors: Sequence[np.ndarray], rows: np.ndarray) -> float | None:
+        """The loss from what a kernel says of rows of the first of two factors; None where these are not all."""
+        return value + linear_part(loss, factors) if rows.size == factors[0].shape[0] else None
+
     def loss(self, loss: Loss, factors: Sequence[np.ndarray]) -> float:
         """The loss entry by entry, block by block: exact where the normal equations cancel."""
+        if not loss.quadratic:
+            return self.divergence(loss, factors)[0]
         A, B = (np.asarray(factor, dtype=np.float64) for factor in factors)
         boundaries = [0, *(rows.stop for rows in self.row_blocks())]
         return sum(threads.run(lambda i, j: loss.value(self.block(slice(i, j)), A[i:j] @ B.T), boundaries))
@@ -154,3 +194,10 @@ class Data(ABC):
         height = max(1, BLOCK // max(1, self.shape[1]))
         for start in range(0, self.shape[0], height):
             yield slice(start, min(start + height, self.shape[0]))
+
+
+def linear_part(loss: Divergence, factors: Sequence[np.ndarray]) -> float:
+    """`sum Y` for KL, where kernels leave it out, since sums of the factors give it."""
+    if loss.beta != 1:
+        return 0.0
+    return float(np.prod([A.sum(axis=0, dtype=np.float64) for A in factors], axis=0).sum())

@@ -35,6 +35,17 @@ class Dense(Data):
     def parts(self):
         return (self.array,)
 
+    def unfolded(self, mode):
+        array = self.array.T if mode else self.array
+        if not array.flags.c_contiguous:
+            array = self.turned
+        return np.arange(array.shape[0] + 1) * array.shape[1], None, array.ravel()
+
+    @cached_property
+    def turned(self):
+        """A copy of X in the other memory order, made when first needed."""
+        return np.ascontiguousarray(self.array if self.array.flags.f_contiguous else self.array.T)
+
     @property
     def product_cost(self):
         return self.array.size

@@ -7,9 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from .. import kernels
-from .base import Data
-
-Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # indptr, indices, values
+from .base import Data, Rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ class SPA(Init):
     def raw(self, problem, rng):
         H = self.parts(problem, rng)
         W = np.zeros((problem.data.shape[0], problem.rank), dtype=H.dtype)
-        gram, cross = problem.normal_equations((W, H), 0)
+        gram, cross = problem.expansion((W, H), 0)
         box = problem.structures[0].elementwise.box(W)
         rows, order = np.arange(W.shape[0]), np.arange(problem.rank)
         W, _ = kernels.of(W).hals(W, cross, gram, box, order, (SWEEPS, 1e-8), rows)

@@ -15,6 +15,7 @@ from functools import cache
 from itertools import pairwise
 
 import joblib
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 CHUNK_WORK = 1_000_000  # updates of one number below which a task is not worth handing to another thread
@@ -70,6 +71,13 @@ def even(n_rows: int, row_work: int, least: int = CHUNK_WORK) -> list[int]:
     """Boundaries of equal chunks of rows, each with enough work to pay for its task."""
     n_chunks = max(1, min(pieces(n_rows * row_work, least), n_rows))
     return [n_rows * chunk // n_chunks for chunk in range(n_chunks + 1)]
+
+
+def balanced(work: np.ndarray, least: int = CHUNK_WORK) -> list[int]:
+    """Boundaries of chunks of rows with about as much work each, that of every row given."""
+    done = np.concatenate([[0], np.cumsum(work)])
+    shares = np.linspace(0, done[-1], pieces(int(done[-1]), least) + 1)
+    return np.searchsorted(done, shares).tolist()
 
 
 def run(task: Callable, boundaries: list[int]) -> list:

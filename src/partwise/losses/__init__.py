@@ -1,6 +1,6 @@
 """Losses: how far a reconstruction may be from the data."""
 
 from .base import Loss
-from .frobenius import Frobenius
+from .beta import KL, Beta, Divergence, Frobenius, ItakuraSaito
 
-__all__ = ["Frobenius", "Loss"]
+__all__ = ["KL", "Beta", "Divergence", "Frobenius", "ItakuraSaito", "Loss"]

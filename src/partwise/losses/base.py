@@ -8,7 +8,7 @@ import numpy as np
 class Loss(ABC):
     """A loss is a frozen dataclass; its parameters are its fields."""
 
-    quadratic = False  # True: gram and cross (`Problem.normal_equations`) say all about the data
+    quadratic = False  # True: gram and cross (`Problem.expansion`) say all about the data
     degree: float  # d(c x, c y) = c**degree d(x, y): how the objective follows the units of X
 
     @abstractmethod
@@ -18,3 +18,7 @@ class Loss(ABC):
     @abstractmethod
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Derivative of `value` in each entry of Y."""
+
+    def refuses(self, lowest: float, nonnegative: bool) -> str | None:
+        """None, or why it cannot take data whose lowest entry is this, or factors that may be negative."""
+        return None

@@ -5,5 +5,7 @@ from .block import BlockDescent
 from .gcd import GCD
 from .hals import HALS
 from .mu import MU
+from .newton import Newton
+from .newton_kl import NewtonKL
 
-__all__ = ["GCD", "HALS", "MU", "BlockDescent", "Solver", "Step"]
+__all__ = ["GCD", "HALS", "MU", "BlockDescent", "Newton", "NewtonKL", "Solver", "Step"]

@@ -1,19 +1,20 @@
-"""Block descent for least squares: update one factor at a time from `gram` and `cross`.
+"""Block descent: update one factor at a time.
 
-What `gcd`, `hals` and `mu` share: the alternation, the normal equations and when they go stale, extrapolation
-between the blocks, and the measures of progress, all of which come from products that the updates need anyway.
+What `hals`, `gcd`, `mu`, `newton` and `newton_kl` share: the alternation, what is known of the loss in each factor and
+when that goes stale, extrapolation between the blocks, and the measures of progress, all of which come from work that
+the updates need anyway.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from .. import kernels
-from ..problem import Factors, Problem
+from ..problem import Expansion, Factors, Problem
 from .base import Solver, Step
 
 
@@ -51,7 +52,7 @@ class State:
     factors: Factors  # the best so far
     points: list[np.ndarray]  # where the next update starts: the factors, extrapolated, within their bounds
     origins: list[np.ndarray]  # the last update of each factor, before extrapolation
-    equations: list[Any]  # pairs: gram and cross of each mode, None when stale
+    expansions: list[Expansion | None]  # of the objective in each factor, None when stale
     boxes: list[tuple]  # (l1, lower, upper) of each mode, as kernels take them
     momentum: Momentum | None  # None: no extrapolation
     rng: np.random.RandomState
@@ -59,39 +60,52 @@ class State:
     objective: float  # at the factors
     stationarity: list[float]  # the latest estimate of each mode, from before its last update
 
-    made_anew = ("equations", "boxes", "rng", "tol")
+    made_anew = ("expansions", "boxes", "rng", "tol")
 
     @property
     def beta(self) -> float:
         return self.momentum.current if self.momentum else 0.0
 
 
+class Update(NamedTuple):
+    """What an update of one factor found."""
+
+    factor: np.ndarray
+    gains: np.ndarray  # what each component could have gained before, as `Structure.gains` has it or an estimate, (rank,)
+    fit: float | None = None  # the loss with the new factor, where it is known without further work
+
+
 class BlockDescent(Solver):
-    """Subclasses give `update`; a field `extrapolate` turns extrapolation on."""
+    """Subclasses give `update` and say what they support; a field `extrapolate` turns extrapolation on."""
 
     extrapolate: bool
     states = (State, Momentum)
 
     @abstractmethod
-    def update(self, problem: Problem, mode: int, state: State, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """`state.points[mode]` with the given rows improved, by `state.equations[mode]`; and what each component could
-        have gained before, as `Structure.gains` has it or an estimate of it, (rank,)."""
+    def update(self, problem: Problem, mode: int, state: State, rows: np.ndarray) -> Update:
+        """`state.points[mode]` with the given rows improved, from `state.expansions[mode]`."""
 
     def supports(self, problem):
-        name = type(self).__name__
-        if not problem.loss.quadratic:
-            return f"{name} minimises least squares only, got the loss {problem.loss}"
         for mode in problem.modes:
             if problem.structures[mode].elementwise is None:
+                name = type(self).__name__
                 return f"{name} needs structures that act entry by entry, got {problem.structures[mode]}"
         return None
+
+    def expand(self, problem: Problem, mode: int, state: State) -> Expansion | None:
+        """What `update` needs to know of the objective in this factor; kept until another factor changes."""
+        return problem.expansion(state.points, mode)
+
+    def beyond(self, new: np.ndarray, old: np.ndarray, beta: float, box: tuple) -> np.ndarray:
+        """A point beyond the last step of a factor, within its bounds."""
+        return kernels.of(new).extrapolate(new, old, beta, box)
 
     def init(self, problem, factors, tol, rng):
         return State(
             factors=tuple(factors),
             points=list(factors),
             origins=list(factors),
-            equations=[None] * len(factors),
+            expansions=[None] * len(factors),
             boxes=[s.elementwise.box(A) for s, A in zip(problem.structures, factors)],
             momentum=Momentum() if self.extrapolate and len(problem.modes) > 1 else None,
             rng=rng,
@@ -107,57 +121,67 @@ class BlockDescent(Solver):
         last, known = modes[-1], state.stationarity[:]
         for mode in modes[:-1]:
             self.descend(problem, mode, state)
-            advance(state, mode)
-        self.descend(problem, last, state)
+            self.advance(state, mode)
+        fit = self.descend(problem, last, state).fit
+        if fit is None:
+            fit = problem.fit(state.points, last, state.expansions[last] if problem.loss.quadratic else None)
         # the points are feasible, all but the last extrapolated: together they are the candidate
-        objective = problem.objective(state.points, (last, *state.equations[last]))
+        objective = fit + problem.penalty(state.points)
         if objective <= state.objective or state.beta == 0:
-            accept(problem, state, objective)
+            self.accept(problem, state, objective)
         else:
             retreat(state)
             state.stationarity[:] = known  # what was seen on the way speaks of points that are given up
         return Step(state.factors, state.objective, max(state.stationarity))
 
-    def descend(self, problem: Problem, mode: int, state: State) -> None:
-        """Update one factor; the normal equations of the others are then stale."""
-        if state.equations[mode] is None:
-            state.equations[mode] = problem.normal_equations(state.points, mode)
+    def descend(self, problem: Problem, mode: int, state: State) -> Update:
+        """Update one factor; what is known of the objective in the others is then stale."""
         A = state.points[mode]
         rows = np.arange(A.shape[0])
         if problem.separable:
             # rows that are done stay as they are, whatever the others still need
-            gram, cross = state.equations[mode]
-            left = problem.row_stationarity(state.points, A @ gram - cross, mode)
+            expansion = problem.expansion(state.points, mode)
+            left = problem.row_stationarity(state.points, mode, expansion)
             rows = np.flatnonzero(left > max(state.tol, np.finfo(A.dtype).eps))
-            state.points[mode], _ = self.update(problem, mode, state, rows)
+            state.expansions[mode] = expansion
+        elif state.expansions[mode] is None:
+            state.expansions[mode] = self.expand(problem, mode, state)
+        update = self.update(problem, mode, state, rows)
+        state.points[mode] = update.factor
+        if problem.separable:
             state.stationarity[mode] = float(np.max(left, initial=0.0))
         else:
-            state.points[mode], gains = self.update(problem, mode, state, rows)
-            state.stationarity[mode] = problem.relative_gain(gains)
+            state.stationarity[mode] = problem.relative_gain(update.gains)
         for other in range(len(state.points)):
-            if other != mode:
-                state.equations[other] = None
+            if other != mode or not problem.loss.quadratic:  # least squares is known everywhere, not only at a point
+                state.expansions[other] = None
+        return update
 
+    def advance(self, state: State, mode: int) -> None:
+        """Extrapolate a factor that was just updated."""
+        new, old = state.points[mode], state.origins[mode]
+        state.origins[mode] = new
+        if state.beta > 0:
+            state.points[mode] = self.beyond(new, old, state.beta, state.boxes[mode])
 
-def advance(state: State, mode: int) -> None:
-    """Extrapolate a factor that was just updated."""
-    new, old = state.points[mode], state.origins[mode]
-    state.origins[mode] = new
-    if state.beta > 0:
-        state.points[mode] = kernels.of(new).extrapolate(new, old, state.beta, state.boxes[mode])
-
-
-def accept(problem: Problem, state: State, objective: float) -> None:
-    state.factors = tuple(state.points)
-    state.objective = objective
-    advance(state, problem.modes[-1])
-    if state.momentum:
-        state.momentum.succeed()
+    def accept(self, problem: Problem, state: State, objective: float) -> None:
+        state.factors = tuple(state.points)
+        state.objective = objective
+        self.advance(state, problem.modes[-1])
+        if state.momentum:
+            state.momentum.succeed()
 
 
 def retreat(state: State) -> None:
     """The candidate was worse: start again from the factors, without extrapolation for one step."""
     state.points[:] = state.origins[:] = state.factors
-    state.equations[:] = [None] * len(state.factors)
+    state.expansions[:] = [None] * len(state.factors)
     if state.momentum:
         state.momentum.fail()
+
+
+def least_squares_only(solver: Solver, problem: Problem) -> str | None:
+    """The sentence of solvers that work on the normal equations."""
+    if problem.loss.quadratic:
+        return None
+    return f"{type(solver).__name__} minimises least squares only, got the loss {problem.loss}"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from .. import kernels
 from .base import require, whole
-from .block import BlockDescent
+from .block import BlockDescent, Update, least_squares_only
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,14 @@ class GCD(BlockDescent):
     def __post_init__(self):
         require(self, eps=0 <= self.eps < 1, updates=whole(self.updates))
 
+    def supports(self, problem):
+        return least_squares_only(self, problem) or super().supports(problem)
+
     def prefer(self, problem):
         return 1.0, "greedy coordinate descent suits sparse factors"
 
     def update(self, problem, mode, state, rows):
-        A, (gram, cross) = state.points[mode], state.equations[mode]
+        A, (gram, cross) = state.points[mode], state.expansions[mode]
         inner = self.updates * problem.rank, self.eps
-        return kernels.of(A).gcd(A, cross, gram, state.boxes[mode], rows, inner, shared=not problem.separable)
+        shared = not problem.separable
+        return Update(*kernels.of(A).gcd(A, cross, gram, state.boxes[mode], rows, inner, shared))

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import kernels
 from .base import require, whole
-from .block import BlockDescent
+from .block import BlockDescent, Update, least_squares_only
 
 FEWEST = 4  # sweeps over a factor
 SHARE = 2  # one sweep more for so many sweeps' worth of multiplications in the product with X
@@ -41,7 +41,7 @@ class HALS(BlockDescent):
     def supports(self, problem):
         if isinstance(self.sweeps, tuple) and len(self.sweeps) != len(problem.structures):
             return f"HALS has sweeps={self.sweeps}, but there are {len(problem.structures)} factors"
-        return super().supports(problem)
+        return least_squares_only(self, problem) or super().supports(problem)
 
     def settled(self, problem):
         if self.sweeps is not None:
@@ -59,9 +59,10 @@ class HALS(BlockDescent):
         return 2.0, "cyclic coordinate descent with extrapolation, the fastest on most data measured"
 
     def update(self, problem, mode, state, rows):
-        A, (gram, cross) = state.points[mode], state.equations[mode]
+        A, (gram, cross) = state.points[mode], state.expansions[mode]
         order = state.rng.permutation(problem.rank) if self.shuffle else np.arange(problem.rank)
-        return kernels.of(A).hals(A, cross, gram, state.boxes[mode], order, self.inner(problem, mode, state.tol), rows)
+        inner = self.inner(problem, mode, state.tol)
+        return Update(*kernels.of(A).hals(A, cross, gram, state.boxes[mode], order, inner, rows))
 
     def inner(self, problem, mode, tol):
         """How many sweeps, and the share of the first one's gain at which a row has had enough."""

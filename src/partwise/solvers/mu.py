@@ -1,16 +1,21 @@
-"""Multiplicative updates: Lee and Seung (2001), NIPS 13."""
+"""Multiplicative updates: Lee and Seung (2001), NIPS 13; for all beta-divergences, Fevotte and Idier (2011), Neural
+Computation 23(9); with extrapolation, Hien, Leplat and Gillis (2024), block majorization minimization."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from .. import kernels
-from .block import BlockDescent
+from .block import BlockDescent, Update
 
 
 @dataclass(frozen=True)
 class MU(BlockDescent):
-    """`A <- A * cross / (A gram + l1)`, clipped to the bounds. Zeros stay zeros; slow, and known to everyone."""
+    """`A <- A * (minus / (plus + l1))^gamma`, clipped to the bounds, `plus - minus` being the gradient. Zeros stay zeros.
+
+    gamma is 1 for 1 <= beta <= 2, or what makes the objective fall for sure elsewhere. `extrapolate`: start each update
+    from beyond the last, where an entry grew.
+    """
 
     extrapolate: bool = False
 
@@ -22,10 +27,27 @@ class MU(BlockDescent):
         return None
 
     def prefer(self, problem):
-        return 0.0, "multiplicative updates are the slowest choice"
+        if not self.extrapolate:
+            return 0.0, "multiplicative updates are the slowest choice"
+        if problem.loss.degree < 1 and not problem.separable:
+            return 3.0, "multiplicative updates with extrapolation end in better optima where a loss is not convex"
+        return 0.5, "multiplicative updates with extrapolation"
 
     def update(self, problem, mode, state, rows):
-        A, (gram, cross) = state.points[mode], state.equations[mode]
-        product = A @ gram
-        gains = problem.structures[mode].gains(A, product - cross, np.diag(gram))
-        return kernels.of(A).mu(A, product, cross, state.boxes[mode], rows), gains
+        A, expansion, structure = state.points[mode], state.expansions[mode], problem.structures[mode]
+        G, d = expansion.slopes(A)
+        minus = expansion.cross if problem.loss.quadratic else expansion.minus
+        power = exponent(problem.loss.degree, structure.ridge > 0)
+        factor = kernels.of(A).mu(A, G + minus, minus, power, state.boxes[mode], rows)
+        return Update(factor, structure.gains(A, G, d))
+
+    def beyond(self, new, old, beta, box):
+        return super().beyond(new, np.minimum(new, old), beta, box)
+
+
+def exponent(beta: float, ridge: bool) -> float:
+    """gamma, so that the update goes to the minimum of a majorizer: one over the span of the powers in it. Those of the
+    divergence are beta - 1 to beta, its concave part taken as linear (power 1); that of a ridge is 2."""
+    lowest = min(beta - 1, 1.0)
+    highest = max(beta, 1.0, 2.0 if ridge else 1.0)
+    return 1 / (highest - lowest)

@@ -53,8 +53,8 @@ class Structure(ABC):
     @abstractmethod
     def gains(self, A: np.ndarray, G: np.ndarray, d: np.ndarray) -> np.ndarray:
         """How much each column of A could still gain by itself, (rank,): the largest decrease of
-        `<G, B - A> + sum_k d_k/2 |B[:, k] - A[:, k]|^2 + g(B)` from A, column by column; 0 where A is stationary.
-        G is the gradient of the loss and the ridge, d its second derivatives."""
+        `<G, B - A> + sum d/2 (B - A)^2 + g(B)` from A, column by column; 0 where A is stationary. G is the gradient of
+        the loss and the ridge, d the second derivatives, (dim, rank) or one row for all."""
 
     def __and__(self, other: Structure) -> Structure:
         from .algebra import All  # noqa: PLC0415  # algebra is built on this class

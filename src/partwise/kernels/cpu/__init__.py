@@ -2,11 +2,14 @@
 compiled bodies are module-level functions of arrays and numbers, cached on disk."""
 
 from ..threads import blas
+from .expansion import expansion, losses
 from .extrapolate import extrapolate
 from .gains import gain_columns, gain_rows
 from .gcd import gcd
 from .hals import hals
 from .mu import mu
+from .newton import newton
+from .newton_kl import newton_kl
 from .products import dense_product, is_narrow, sparse_product, transposed_product
 from .sums import extremes, gram, inner, sum_abs, sum_squares
 
@@ -15,6 +18,7 @@ alone = blas.on_one_thread  # a context in which kernels have the cores to thems
 __all__ = [
     "alone",
     "dense_product",
+    "expansion",
     "extrapolate",
     "extremes",
     "gain_columns",
@@ -24,7 +28,10 @@ __all__ = [
     "hals",
     "inner",
     "is_narrow",
+    "losses",
     "mu",
+    "newton",
+    "newton_kl",
     "sparse_product",
     "sum_abs",
     "sum_squares",

@@ -47,6 +47,16 @@ def best(a, g, inverse, threshold, lower, upper):
 
 
 @compiled
+def best_for(a, g, d, l1, lower, upper):
+    """The same from d and l1; where d = 0 the slope decides, and an entry that no bound holds stays."""
+    if d > 0:
+        return best(a, g, 1 / d, l1 / d, lower, upper)
+    x = a if abs(g) == l1 else (-np.inf if g > l1 else (np.inf if g < -l1 else 0.0))
+    x = min(max(x, lower), upper)
+    return x if abs(x) < np.inf else a
+
+
+@compiled
 def gain(a, x, g, d, l1):
     """By how much `g (x - a) + d/2 (x - a)^2 + l1 |x|` at x is below its value at a."""
     s = x - a

@@ -18,6 +18,10 @@ LINE = 64  # bytes of a cache line
 VECTOR = 64 if binding.get_host_cpu_features().get("avx512f") else 32  # bytes
 VECTORS = 8  # in a row of `panel`: half of the registers, or a quarter, and enough to hide the time of an addition
 
+TILE = 4 if VECTOR == 64 else 3  # rows and columns of `tile`: their products fill most registers
+FLOOR = 2.0**-40  # a model below this share of an entry of X counts as this share of it
+TINY = {8: 2.0**-960, 4: 2.0**-96}  # what a model is held above where X is 0, by bytes: safe to divide by, squared
+
 INT = ir.IntType(64)
 
 
@@ -65,6 +69,29 @@ class Vectors:
         name = f"llvm.fma.v{self.width}f{8 * self.itemsize}"
         kind = ir.FunctionType(self.type, [self.type] * 3)
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), [a, b, c])
+
+    def constant(self, number):
+        return ir.Constant(self.type, [number] * self.width)
+
+    @property
+    def zero(self):
+        return self.constant(0.0)
+
+    def count(self, n):
+        """How many vectors n entries are."""
+        return self.builder.sdiv(n, INT(self.width))
+
+    def total(self, vector):
+        """The sum of a vector's entries."""
+        kind = ir.FunctionType(self.element, [self.element, self.type])
+        name = f"llvm.vector.reduce.fadd.v{self.width}f{8 * self.itemsize}"
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self.builder.call(function, [self.element(0.0), vector], fastmath=("reassoc",))
+
+    def above_floor(self, value, model):
+        """The model, but at least `FLOOR value`, and not 0."""
+        floor = self.multiply_add(self.constant(FLOOR), value, self.constant(TINY[self.itemsize]))
+        return self.builder.select(self.builder.fcmp_ordered(">", model, floor), model, floor)
 
     def accumulate(self, first, last, initial, turn):
         """`for p in range(first, last): sums = turn(p, sums)`, sums in registers; returns them."""
@@ -168,3 +195,121 @@ def scatter(typingctx, count, values, indices, first, last, B, place, offset, st
         return context.get_dummy_value()
 
     return signature, generate
+
+
+@intrinsic
+def moments(typingctx, z, v, H, offset, n):
+    """`sum z h` and `sum v h^2` over the first n entries, whole vectors, of z, v and `h = H[offset:]`."""
+    check(z, v, H)
+    signature = types.UniTuple(z.dtype, 2)(z, v, H, types.int64, types.int64)
+
+    def generate(context, builder, signature, arguments):
+        code = Vectors(context, builder, context.get_value_type(z.dtype))
+        pz, pv, ph = (code.pointer(signature.args[i], arguments[i]) for i in range(3))
+        offset, n = arguments[3], arguments[4]
+
+        def turn(p, sums):
+            at = builder.mul(p, INT(code.width))
+            h = code.load(ph, builder.add(offset, at), 0)
+            weighted = builder.fmul(code.load(pv, at, 0), h)
+            return [code.multiply_add(code.load(pz, at, 0), h, sums[0]), code.multiply_add(weighted, h, sums[1])]
+
+        sums = code.accumulate(INT(0), code.count(n), [code.zero, code.zero], turn)
+        return context.make_tuple(builder, signature.return_type, [code.total(vector) for vector in sums])
+
+    return signature, generate
+
+
+@intrinsic
+def renew(typingctx, x, y, H, offset, d, n, z, v):
+    """`y += d h`, then `z = x / y` and `v = x / y^2` with y held above `FLOOR x`, for `h = H[offset:]`."""
+    check(x, y, H, z, v)
+    signature = types.void(x, y, H, types.int64, x.dtype, types.int64, z, v)
+
+    def generate(context, builder, signature, arguments):
+        code = Vectors(context, builder, context.get_value_type(x.dtype))
+        px, py, ph, pz, pv = (code.pointer(signature.args[i], arguments[i]) for i in (0, 1, 2, 6, 7))
+        offset, n = arguments[3], arguments[5]
+        step = code.spread(arguments[4])
+
+        def turn(p, _):
+            at = builder.mul(p, INT(code.width))
+            value = code.load(px, at, 0)
+            model = code.multiply_add(step, code.load(ph, builder.add(offset, at), 0), code.load(py, at, 0))
+            code.store(model, py, at, 0)
+            inverse = builder.fdiv(code.constant(1.0), code.above_floor(value, model))
+            ratio = builder.fmul(value, inverse)
+            code.store(ratio, pz, at, 0)
+            code.store(builder.fmul(ratio, inverse), pv, at, 0)
+            return []
+
+        code.accumulate(INT(0), code.count(n), [], turn)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def pull(typingctx, x, y, H, offset, d, n):
+    """`sum x h / (y + d h)`, the denominator held above `FLOOR x`, for `h = H[offset:]`."""
+    check(x, y, H)
+    signature = x.dtype(x, y, H, types.int64, x.dtype, types.int64)
+
+    def generate(context, builder, signature, arguments):
+        code = Vectors(context, builder, context.get_value_type(x.dtype))
+        px, py, ph = (code.pointer(signature.args[i], arguments[i]) for i in range(3))
+        offset, n = arguments[3], arguments[5]
+        step = code.spread(arguments[4])
+
+        def turn(p, sums):
+            at = builder.mul(p, INT(code.width))
+            value, h = code.load(px, at, 0), code.load(ph, builder.add(offset, at), 0)
+            model = code.above_floor(value, code.multiply_add(step, h, code.load(py, at, 0)))
+            return [code.multiply_add(builder.fdiv(value, model), h, sums[0])]
+
+        (total,) = code.accumulate(INT(0), code.count(n), [code.zero], turn)
+        return code.total(total)
+
+    return signature, generate
+
+
+@intrinsic
+def tile(typingctx, U, start, H, places, stride, n, out):
+    """`out[a, b] = sum U[start + a stride:] H[places[b]:]` over n entries, whole vectors, for `TILE` times `TILE` rows."""
+    check(U, H, out)
+    signature = types.void(U, types.int64, H, places, types.int64, types.int64, out)
+
+    def generate(context, builder, signature, arguments):
+        code = Vectors(context, builder, context.get_value_type(U.dtype))
+        pu, ph, pp, po = (code.pointer(signature.args[i], arguments[i]) for i in (0, 2, 3, 6))
+        start, stride, n = arguments[1], arguments[4], arguments[5]
+        numbers = range(TILE)
+        left = [builder.add(start, builder.mul(stride, INT(a))) for a in numbers]
+        right = [code.integer(pp, INT(b)) for b in numbers]
+
+        def turn(p, sums):
+            at = builder.mul(p, INT(code.width))
+            us = [code.load(pu, builder.add(place, at), 0) for place in left]
+            hs = [code.load(ph, builder.add(place, at), 0) for place in right]
+            return [code.multiply_add(us[a], hs[b], sums[a * TILE + b]) for a in numbers for b in numbers]
+
+        sums = code.accumulate(INT(0), code.count(n), [code.zero] * TILE**2, turn)
+        for i, vector in enumerate(sums):
+            builder.store(code.total(vector), builder.gep(po, [INT(i)]))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def bits_of(typingctx, x):
+    """The bits of a number of double precision, as an integer."""
+    return types.int64(types.float64), lambda context, builder, _, arguments: builder.bitcast(arguments[0], INT)
+
+
+@intrinsic
+def number_of(typingctx, bits):
+    """The number of double precision with these bits."""
+    return types.float64(types.int64), lambda context, builder, _, arguments: builder.bitcast(
+        arguments[0], ir.DoubleType()
+    )

@@ -1,0 +1,100 @@
+"""The beta-divergences: Basu, Harris, Hjort and Jones (1998), Biometrika 85(3); Fevotte and Idier (2011), Neural
+Computation 23(9). Least squares, Kullback-Leibler and Itakura-Saito are the members with names.
+
+    d(x, y) = x^beta / (beta (beta - 1)) + y^beta / beta - x y^(beta - 1) / (beta - 1)
+
+and its limits at beta = 1 and beta = 0. Where the divergence would be infinite, y = 0 under x > 0 for beta <= 1, y is
+held at `FLOOR x`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import xlogy
+
+from .base import Loss
+
+FLOOR = 2.0**-40
+SMALLEST = np.finfo(np.float32).tiny  # where x = 0 too
+
+
+class Divergence(Loss):
+    """What the members share; `beta` is a field or a constant of the class."""
+
+    beta: float
+
+    @property
+    def quadratic(self):
+        return self.beta == 2
+
+    @property
+    def degree(self):
+        return self.beta
+
+    def refuses(self, lowest, nonnegative):
+        if self.beta == 2:
+            return None
+        if lowest < 0:
+            return f"Negative values in data passed to partwise: X goes down to {lowest:g}, and {self} needs X >= 0"
+        if lowest == 0 and self.beta <= 0:
+            return (
+                "When beta_loss <= 0 and X contains zeros, the solver may diverge. Please add small values to X, or "
+                f"use a positive beta_loss: {self} is infinite at zeros"
+            )
+        if not nonnegative:
+            return f"{self} needs nonnegative factors: add structures.NonNegative() to both"
+        return None
+
+    def value(self, X, Y):
+        X, Y = np.asarray(X, dtype=np.float64), self.floored(X, np.asarray(Y, dtype=np.float64))
+        beta = self.beta
+        if beta == 2:
+            difference = (X - Y).ravel()
+            return 0.5 * float(difference @ difference)
+        if beta == 1:
+            return float(np.sum(xlogy(X, X / Y) - X + Y))
+        if beta == 0:
+            ratio = X / Y
+            return float(np.sum(ratio - np.log(ratio) - 1))
+        own = np.power(X, beta, out=np.zeros_like(X), where=X > 0) / (beta * (beta - 1))
+        return float(np.sum(own + Y**beta / beta - X * Y ** (beta - 1) / (beta - 1)))
+
+    def gradient(self, X, Y):
+        Y = self.floored(X, Y)
+        return Y ** (self.beta - 2) * (Y - X) if self.beta != 2 else Y - X
+
+    def floored(self, X, Y):
+        return Y if self.beta >= 2 else np.maximum(Y, FLOOR * X + SMALLEST)
+
+
+@dataclass(frozen=True)
+class Frobenius(Divergence):
+    """`1/2 |X - Y|^2`, the sum of squared differences, halved: beta = 2."""
+
+    beta = 2.0
+
+
+@dataclass(frozen=True)
+class KL(Divergence):
+    """`sum x log(x / y) - x + y`, Kullback-Leibler: the likelihood of Poisson counts. beta = 1."""
+
+    beta = 1.0
+
+
+@dataclass(frozen=True)
+class ItakuraSaito(Divergence):
+    """`sum x / y - log(x / y) - 1`: relative errors count, as in power spectra. beta = 0."""
+
+    beta = 0.0
+
+
+@dataclass(frozen=True)
+class Beta(Divergence):
+    """`x^beta / (beta (beta - 1)) + y^beta / beta - x y^(beta - 1) / (beta - 1)`, for any beta."""
+
+    beta: float
+
+    def __post_init__(self):
+        if isinstance(self.beta, bool) or not isinstance(self.beta, int | float | np.number) or not np.isfinite(self.beta):
+            raise ValueError(f"beta must be a finite number, got {self.beta!r}")
+        object.__setattr__(self, "beta", float(self.beta))

@@ -1,0 +1,45 @@
+"""Newton's method on the rows of one factor after the other, for any beta-divergence."""
+
+from dataclasses import dataclass
+
+from .. import kernels
+from .base import require, whole
+from .block import BlockDescent, Update
+
+ALONE = 20  # steps where the other factors are held
+WIDE = 20  # a rank from which a dense X is better served by whole rows than by single entries
+
+
+@dataclass(frozen=True)
+class Newton(BlockDescent):
+    """`steps` steps on each row: the quadratic model of the loss in the row, within the bounds, is minimised by
+    coordinate descent, and the step cut short where the objective would rise. Where the divergence is not convex
+    (beta < 1, beta > 2) its concave part is taken as linear."""
+
+    steps: int = 1
+    extrapolate: bool = False
+
+    def __post_init__(self):
+        require(self, steps=whole(self.steps))
+
+    def supports(self, problem):
+        if problem.loss.quadratic:
+            return "Newton is for losses other than least squares, where HALS does its work at less cost"
+        return super().supports(problem)
+
+    def prefer(self, problem):
+        dense = problem.data.product_cost == problem.data.shape[0] * problem.data.shape[1]
+        if problem.loss.degree == 1 and not (dense and problem.rank >= WIDE):
+            return 2.0, "Newton's method on whole rows"
+        return 2.8, "Newton's method on whole rows, the fastest measured for such a loss and such data"
+
+    def expand(self, problem, mode, state):
+        return None  # the update looks at X itself
+
+    def update(self, problem, mode, state, rows):
+        A, B, data = state.points[mode], state.points[1 - mode], problem.data
+        ridge, steps = problem.structures[mode].ridge, ALONE if problem.separable else self.steps
+        factor, gains, fit = kernels.of(A).newton(
+            *data.entries(mode), A, B, state.boxes[mode], ridge, problem.loss.degree, steps, rows
+        )
+        return Update(factor, gains, data.whole_loss(fit, problem.loss, (factor, B), rows))

@@ -1,0 +1,44 @@
+"""Newton coordinate descent for KL: Hsieh and Dhillon (2011), KDD, Algorithm 2."""
+
+from dataclasses import dataclass
+
+from .. import kernels
+from .base import require, whole
+from .block import BlockDescent, Update
+
+ALONE = 100  # sweeps where the other factors are held
+
+
+@dataclass(frozen=True)
+class NewtonKL(BlockDescent):
+    """A Newton step on each entry in turn, `sweeps` times over a row while it is at hand, fewer once one gains less
+    than `eps` of the best one. Zeros of a sparse X cost nothing.
+
+    Beyond the paper: a step that could raise the objective is cut short, zero rows and columns are allowed, entries at
+    0 that want to stay there are skipped, and entries of X that no part reaches are given one.
+    """
+
+    sweeps: int = 3
+    eps: float = 0.01
+    extrapolate: bool = False
+
+    def __post_init__(self):
+        require(self, sweeps=whole(self.sweeps), eps=self.eps >= 0)
+
+    def supports(self, problem):
+        if problem.loss.degree != 1:
+            return f"NewtonKL minimises KL only, got the loss {problem.loss}"
+        return super().supports(problem)
+
+    def prefer(self, problem):
+        return 2.5, "Newton coordinate descent, the fastest for KL on most data measured"
+
+    def expand(self, problem, mode, state):
+        return None  # the update looks at X itself
+
+    def update(self, problem, mode, state, rows):
+        A, B, data = state.points[mode], state.points[1 - mode], problem.data
+        ridge = problem.structures[mode].ridge
+        inner = (ALONE, min(self.eps, state.tol**2)) if problem.separable else (self.sweeps, self.eps)
+        factor, gains, fit = kernels.of(A).newton_kl(*data.entries(mode), A, B, state.boxes[mode], ridge, inner, rows)
+        return Update(factor, gains, data.whole_loss(fit, problem.loss, (factor, B), rows))
