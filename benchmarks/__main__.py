@@ -1,26 +1,28 @@
-"""Run benchmarks: `python -m benchmarks [race | growth | phases | process | table2 | all] [--write]`."""
+"""Run benchmarks: `python -m benchmarks [race | kl | growth | phases | process | table2 | table3 | all] [--write]`."""
 
 from __future__ import annotations
 
 import argparse
 
-from . import growth, pages, phases, process, race, table2
+from . import growth, pages, phases, process, race, table2, table3
 
 PAGES = {
     "race": "benchmarks/README.md",
+    "kl": "benchmarks/README.md",
     "process": "benchmarks/README.md",
     "growth": "benchmarks/README.md",
     "phases": "docs/speed.md",
     "table2": "docs/table2.md",
+    "table3": "docs/table3.md",
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("what", nargs="?", default="all", choices=["all", *PAGES])
-    parser.add_argument("names", nargs="*", help="race: rows whose name contains one of these (default: all)")
-    parser.add_argument("--starts", type=int, default=5, help="race: random starts a row")
-    parser.add_argument("--solver", default="auto", help="race: the solver of partwise")
+    parser.add_argument("names", nargs="*", help="race, kl: rows whose name contains one of these (default: all)")
+    parser.add_argument("--starts", type=int, default=5, help="race, kl: random starts a row")
+    parser.add_argument("--solver", default="auto", help="race, kl: the solver of partwise")
     parser.add_argument("--no-peers", action="store_true", help="race: scikit-learn's cd alone")
     parser.add_argument("--write", action="store_true", help="renew the pages")
     options = parser.parse_args()
@@ -28,10 +30,12 @@ def main() -> None:
         parser.error("--write renews whole tables: leave out the names")
     blocks = {
         "race": lambda: race.run(options.names, options.starts, options.solver, not options.no_peers),
+        "kl": lambda: race.run_kl(options.names, options.starts, options.solver),
         "process": process.run,
         "growth": growth.run,
         "phases": phases.run,
         "table2": table2.run,
+        "table3": table3.run,
     }
     for name in blocks if options.what == "all" else [options.what]:
         text = blocks[name]()

@@ -3,16 +3,11 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from partwise.datasets import make_parts
-
-FOLDER = Path(os.environ.get("PARTWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+from partwise.datasets import local_archive, make_parts
 
 
 class Absent(Exception):
@@ -20,9 +15,9 @@ class Absent(Exception):
 
 
 def archive(name: str):
-    path = FOLDER / f"{name}.npz"
-    if not path.is_file():
-        raise Absent(f"{path.name} is not in {FOLDER.name}/ (set PARTWISE_DATA)")
+    path = local_archive(name)
+    if path is None:
+        raise Absent(f"{name}.npz is not here (set PARTWISE_DATA to the folder that holds it)")
     return path
 
 
@@ -46,6 +41,21 @@ def sparse_images(name: str) -> sparse.csr_array:
 
 def stored(name: str) -> sparse.csr_array:
     return sparse.csr_array(sparse.load_npz(archive(name)))
+
+
+def counts(name: str):
+    """Counts as they are: words, molecules, or the grey levels of images."""
+    with np.load(archive(name)) as file:
+        if "faces" in file:
+            return file["faces"].reshape(len(file["faces"]), -1).astype(np.float64)
+    return stored(name).astype(np.float64)
+
+
+def power(name: str) -> np.ndarray:
+    """A power spectrogram; exact zeros become the smallest other entry."""
+    with np.load(archive(name)) as file:
+        X = np.square(file["magnitude"].astype(np.float64))
+    return np.maximum(X, X[X > 0].min())
 
 
 def tf_idf(name: str) -> sparse.csr_array:

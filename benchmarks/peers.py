@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
+
 from importlib.util import find_spec
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.decomposition._nmf import _multiplicative_update_h, _multiplicative_update_w
 
-from partwise.bench import Contest, Side
-
-
-def transposed(W, Ht):
-    """The factors, both tall."""
-    return W, Ht.T
-
-
-def multiplicative_updates(contest: Contest, W, H):
-    """The iterations of scikit-learn's solver "mu" (least squares); its penalties act per entry, as ours here."""
-    W, Ht = W.copy(), np.ascontiguousarray(H.T)
-    while True:
-        W, *_ = _multiplicative_update_w(contest.X, W, Ht, 2, contest.l1, 0.0, 1.0)
-        Ht = _multiplicative_update_h(contest.X, W, Ht, 2, contest.l1, 0.0, 1.0)
-        yield partial(transposed, W, Ht)
+from partwise.bench import Contest, Side, multiplicative_updates
 
 
 def nn_fac(contest: Contest, W, H):
@@ -34,7 +19,7 @@ def nn_fac(contest: Contest, W, H):
     none = [None, None], [False, False], [False, False]
     while True:
         U, V, _ = one_nmf_step(contest.X, contest.rank, U, V, norm, "hals", 2, *none, False, "UV")
-        yield partial(transposed, U, V)
+        yield lambda U=U, V=V: (U, V.T)
 
 
 def sides(contest: Contest) -> dict[str, Side]:

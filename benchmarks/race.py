@@ -6,11 +6,12 @@ from functools import partial
 
 import numpy as np
 
-from partwise.bench import NEAR, Contest, Heat, machine, mean, partwise, race, reached, warm_up
+from partwise import registry
+from partwise.bench import NEAR, Contest, Heat, Side, machine, mean, partwise, race, reached, warm_up
 
 from . import data, peers
 from .pages import ROOT, table
-from .rows import ROWS, Row
+from .rows import KL_ROWS, ROWS, Row
 
 HEADER = [
     "data",
@@ -24,63 +25,103 @@ HEADER = [
     "mu, 0.1%",
     "nn-fac, exact",
 ]
-PICTURE = "docs/race.png"
 DRAWN = ["orl", "cbcl", "mnist, sparse", "news20, tf-idf", "tdt2, tf-idf", "k1b, tf-idf, L1"]
+KL_HEADER = [
+    "data",
+    "size",
+    "rank",
+    "loss",
+    "to the objective of",
+    "asked",
+    "**speed-up, exact**",
+    "**speed-up, 0.1%**",
+    "starts that got there",
+    "final objective over scikit-learn's",
+    "solver",
+]
 
 
 def run(names: list[str], starts: int, solver: str, with_peers: bool) -> str:
-    lines, drawn = [], {}
-    for row in ROWS:
+    """Least squares, against scikit-learn's coordinate descent."""
+
+    def attend(contest):
+        return compete(contest, starts, solver, peers.sides(contest) if with_peers else {})
+
+    lines, drawn = race_all(ROWS, names, attend, line, HEADER)
+    draw({name: heat for name, heat in drawn.items() if name in DRAWN}, "docs/race.png")
+    return f"{machine()}\n\n{table(HEADER, lines)}"
+
+
+def run_kl(names: list[str], starts: int, solver: str) -> str:
+    """Other losses, against scikit-learn's multiplicative updates."""
+    lines, drawn = race_all(KL_ROWS, names, lambda contest: compete(contest, starts, solver, {}), kl_line, KL_HEADER)
+    draw(drawn, "docs/race_kl.png")
+    return f"{machine()}\n\n{table(KL_HEADER, lines)}"
+
+
+def race_all(rows: list[Row], names: list[str], attend, write, header) -> tuple[list, dict[str, Heat]]:
+    """The lines of a table, and the first heat of each row by its title."""
+    lines, first = [], {}
+    for row in rows:
         if names and not any(name in row.name for name in names):
             continue
         try:
             contest = row.contest()
         except data.Absent as error:
-            lines.append([row.name, f"skipped: {error}", *[""] * (len(HEADER) - 2)])
+            lines.append([row.name, f"skipped: {error}", *[""] * (len(header) - 2)])
             continue
-        heats = compete(contest, starts, solver, with_peers)
-        lines.append(line(row, contest, heats))
-        print(table(HEADER, lines[-1:]).splitlines()[-1], flush=True)
-        if row.name in DRAWN:
-            drawn[row.name] = heats[0]
-    if drawn:
-        draw(drawn)
-    return f"{machine()}\n\n{table(HEADER, lines)}"
+        heats = attend(contest)
+        lines.append(write(row, contest, heats))
+        print(table(header, lines[-1:]).splitlines()[-1], flush=True)
+        first[row.name if row.loss in ("frobenius", "kl") else f"{row.name}, {row.loss}"] = heats[0]
+    return lines, first
 
 
-def compete(contest: Contest, starts: int, solver: str, with_peers: bool) -> list[Heat]:
+def compete(contest: Contest, starts: int, solver: str, further: dict[str, Side]) -> list[Heat]:
     """All starts; the further sides run from the first one or two."""
     own = {"partwise": partial(partwise, solver=solver)}
-    everyone = {**own, **(peers.sides(contest) if with_peers else {})}
+    everyone = {**own, **further}
     warm_up(contest, everyone)
     return [race(contest, seed, everyone if seed < 2 else own) for seed in range(starts)]
 
 
 def line(row: Row, contest: Contest, heats: list[Heat]) -> list:
-    def ratios(side, slack):
-        return [heat.speed_up(side, slack) for heat in heats if side in heat.curves]
+    others = [ratios(heats, side, slack) for side, slack in (("mu", NEAR), ("nn-fac", 1.0))]
+    known = (mean(ratio) if ratio else "" for ratio in others)
+    return [row.name, contest.size, row.rank, *outcome(row, heats), *known]
 
-    exact, near = ratios("partwise", 1.0), ratios("partwise", NEAR)
+
+def kl_line(row: Row, contest: Contest, heats: list[Heat]) -> list:
+    chosen, _ = registry.choose(contest.problem.normalized(), "auto")
+    goal = f"{row.iterations} iterations"
+    loss = registry.resolve("loss", row.loss)
+    return [row.name, contest.size, row.rank, loss, goal, *outcome(row, heats), f"`{type(chosen).__name__}`"]
+
+
+def ratios(heats: list[Heat], side: str, slack: float) -> list[float | None]:
+    return [heat.speed_up(side, slack) for heat in heats if side in heat.curves]
+
+
+def outcome(row: Row, heats: list[Heat]) -> list[str]:
+    """What was asked, the speed-ups, how many starts got there, and the final objectives."""
+    exact, near = ratios(heats, "partwise", 1.0), ratios(heats, "partwise", NEAR)
     finals = [heat.final("partwise") for heat in heats]
-    others = [ratios(side, slack) for side, slack in (("mu", NEAR), ("nn-fac", 1.0))]
     return [
-        row.name,
-        contest.size,
-        row.rank,
         f"{row.asked:g} ({row.judged})",
         mean(exact),
         mean(near),
         f"{reached(exact)} and {reached(near)} of {len(heats)}",
         f"{np.exp(np.mean(np.log(finals))):.4f}",
-        *(mean(known) if known else "" for known in others),
     ]
 
 
-def draw(heats: dict[str, Heat]) -> None:
+def draw(heats: dict[str, Heat], picture: str) -> None:
     """Objective above the best seen, against time, one panel a data set."""
     import matplotlib.pyplot as plt  # noqa: PLC0415  # only where pictures are made
 
     colours = {"partwise": "#c2410c", "scikit-learn": "#1d4ed8", "mu": "#94a3b8", "nn-fac": "#15803d"}
+    if not heats:
+        return
     columns = min(3, len(heats))
     height = -(-len(heats) // columns)
     figure, axes = plt.subplots(height, columns, figsize=(4.2 * columns, 3.2 * height), squeeze=False)
@@ -96,5 +137,5 @@ def draw(heats: dict[str, Heat]) -> None:
     axes[0, 0].set_ylabel("objective above the best seen")
     axes[0, 0].legend(frameon=False)
     figure.tight_layout()
-    figure.savefig(ROOT / PICTURE, dpi=110)
+    figure.savefig(ROOT / picture, dpi=110)
     plt.close(figure)

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 
 import partwise as pw
 from partwise import registry
@@ -30,32 +31,63 @@ EXAMPLES = {
     "fixed": s.Fixed(np.where(np.eye(3) > 0, 1.0, np.nan)),
 }
 
+LOSSES = ["frobenius", "kl", "itakura-saito", "beta(0.5)", "beta(1.5)", "beta(3)"]
+
 HEADER = """# What goes with what
 
-Generated from `supports` of each solver (`python docs/generate.py`). A structure stands for both factors here.
-"with nonnegative": combined as `nonnegative & ...`, on nonnegative data. `auto` takes the leftmost solver that applies.
+Generated from `supports` of each solver (`python docs/generate.py`). A structure stands for both factors here; "with
+nonnegative": combined as `nonnegative & ...`, which losses other than least squares need. The last two columns say what
+`auto` takes, for a dense and for a sparse X, and below is why. `kullback-leibler` is another name for `kl`, and a number
+stands for the beta-divergence with that beta: 2 is least squares, 1 is KL, 0 is Itakura-Saito.
 
 """
 
 
 def compatibility() -> str:
     """The table of losses, structures and solvers."""
-    solvers = sorted(registry.SOLVERS, key=lambda name: -registry.SOLVERS[name]().prefer(None)[0])
-    lines = [f"| loss | structure | {' | '.join(solvers)} |", "|---" * (len(solvers) + 2) + "|"]
-    for loss, make_loss in registry.LOSSES.items():
-        for name in registry.STRUCTURES:
-            marks = [mark(registry.SOLVERS[solver](), make_loss(), EXAMPLES[name]) for solver in solvers]
-            lines.append(f"| {loss} | `{name}` | {' | '.join(marks)} |")
-    reasons = [f"- `{name}`: {registry.SOLVERS[name]().prefer(None)[1]}." for name in solvers]
-    return HEADER + "\n".join(lines) + "\n\n" + "\n".join(reasons) + "\n"
+    solvers = list(registry.SOLVERS)
+    header = ["loss", "structure", *(f"`{name}`" for name in solvers), "`auto`, dense", "`auto`, sparse"]
+    lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
+    reasons = {}
+    for loss in LOSSES:
+        for name, structure in EXAMPLES.items():
+            marks = [mark(registry.resolve("solver", solver), loss, structure) for solver in solvers]
+            chosen = []
+            for X in (np.ones((3, 3)), sparse.csr_array(np.diag(np.ones(3)) + 0.0)):
+                solver, reason = automatic(X, loss, structure)
+                chosen.append(f"`{solver}`")
+                reasons[f"`{solver}`, {loss}"] = reason
+            lines.append(f"| `{loss}` | `{name}` | {' | '.join(marks + chosen)} |")
+    told = [f"- {which}: {reason}." for which, reason in sorted(reasons.items())]
+    return HEADER + "\n".join(lines) + "\n\n" + "\n".join(told) + "\n"
+
+
+def problem_of(X, loss, stated):
+    """The problem, or None where the loss does not take such factors or such data."""
+    try:
+        return pose(as_data(X), registry.resolve("loss", loss), (stated, stated), 3)
+    except ValueError:
+        return None
 
 
 def mark(solver, loss, structure) -> str:
     for text, stated in (("yes", structure), ("with nonnegative", s.NonNegative() & structure)):
-        problem = pose(as_data(np.ones((3, 3))), loss, (stated, stated), 3)
-        if solver.supports(problem) is None:
+        problem = problem_of(np.ones((3, 3)), loss, stated)
+        if problem and solver.supports(problem) is None:
             return text
     return "no"
+
+
+def automatic(X, loss, structure) -> tuple[str, str]:
+    """The name of the solver that `auto` takes, and why; zeros are left out of X where the loss does not take them."""
+    for stated in (structure, s.NonNegative() & structure):
+        problem = problem_of(X, loss, stated) or problem_of(X + sparse.csr_array(np.ones((3, 3))), loss, stated)
+        if problem:
+            solver, reason = registry.choose(problem, "auto")
+            kinds = {name: registry.resolve("solver", name) for name in registry.SOLVERS}
+            alike = [name for name, kind in kinds.items() if type(kind) is type(solver)]
+            return next((n for n in alike if kinds[n].extrapolate == solver.extrapolate), alike[0]), reason.split(";")[0]
+    raise AssertionError(f"no solver for {loss} with {structure}")
 
 
 def command_line_help() -> str:

@@ -1,8 +1,8 @@
 """A race against scikit-learn: from the same start, who gets to the same objective first.
 
 Both sides run step by step in one process, on the same cores; the objective is `Problem.objective`, computed while the
-clock stands still. The target is scikit-learn's objective after 200 iterations of its solver "cd", or a relative
-squared error given in advance.
+clock stands still. The target is scikit-learn's objective after 200 iterations of its solver "cd", or of "mu" where the
+loss is not least squares, or a relative squared error given in advance.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from . import structures as s
 from .data import as_data
 from .datasets import make_parts
 from .init import Random
-from .losses import Frobenius
 from .problem import Factors, Problem, pose
 
-ITERATIONS = 200  # of scikit-learn: its objective there is the target
+ITERATIONS = 200
 PATIENCE = 1.5  # times scikit-learn's time, after which a side that is not there has failed
 NEAR = 1.001  # the second target, as a multiple of the first
 
@@ -43,12 +42,14 @@ class Contest:
     rank: int
     l1: float = 0.0  # penalty on every entry of both factors
     target: float | None = None  # relative squared error, instead of scikit-learn's objective
+    loss: Any = "frobenius"
+    iterations: int = ITERATIONS  # of scikit-learn: its objective there is the target
 
     @property
     def problem(self) -> Problem:
         """The judge: in the user's units."""
         structure = s.NonNegative() & s.L1(self.l1) if self.l1 else s.NonNegative()
-        return pose(as_data(self.X), Frobenius(), (structure, structure), self.rank)
+        return pose(as_data(self.X), registry.resolve("loss", self.loss), (structure, structure), self.rank)
 
     @property
     def size(self) -> str:
@@ -83,14 +84,33 @@ def record(steps: Iterator[Callable[[], Factors]], judge: Problem, stop: Callabl
 
 
 def scikit_learn(contest: Contest, W: np.ndarray, H: np.ndarray) -> Iterator[Callable[[], Factors]]:
-    """The iterations of scikit-learn's solver "cd"."""
+    """The iterations of scikit-learn's solver "cd", or of "mu" where the loss is not least squares."""
     from sklearn.decomposition._nmf import _update_coordinate_descent  # noqa: PLC0415  # private, and only needed here
+
+    if not contest.problem.loss.quadratic:
+        yield from multiplicative_updates(contest, W, H)
 
     W, H, rng = W.copy(), H.copy(), check_random_state(0)
     while True:
         _update_coordinate_descent(contest.X, W, H, contest.l1, 0.0, False, rng)
         _update_coordinate_descent(contest.X.T, H, W, contest.l1, 0.0, False, rng)
         yield lambda: (W, H)
+
+
+def multiplicative_updates(contest: Contest, W: np.ndarray, H: np.ndarray) -> Iterator[Callable[[], Factors]]:
+    """The iterations of scikit-learn's solver "mu"; its penalties act per entry, as ours here."""
+    from sklearn.decomposition._nmf import (  # noqa: PLC0415  # private, and only needed here
+        _multiplicative_update_h,
+        _multiplicative_update_w,
+    )
+
+    beta = contest.problem.loss.degree
+    gamma = 1 / (2 - beta) if beta < 1 else (1 / (beta - 1) if beta > 2 else 1.0)
+    W, Ht = W.copy(), np.ascontiguousarray(H.T)
+    while True:
+        W, *_ = _multiplicative_update_w(contest.X, W, Ht, beta, contest.l1, 0.0, gamma)
+        Ht = _multiplicative_update_h(contest.X, W, Ht, beta, contest.l1, 0.0, gamma)
+        yield lambda W=W, Ht=Ht: (W, np.ascontiguousarray(Ht.T))
 
 
 def partwise(contest: Contest, W: np.ndarray, H: np.ndarray, solver="auto") -> Iterator[Callable[[], Factors]]:
@@ -126,7 +146,7 @@ def race(contest: Contest, seed: int, sides: Mapping[str, Side]) -> Heat:
     judge = contest.problem
     W, H = Random()(judge, check_random_state(seed))
     fixed = None if contest.target is None else contest.target * judge.data.norm2 / 2
-    goal = (lambda _, f, n: n >= ITERATIONS) if fixed is None else (lambda _, f, n: f <= fixed or n >= 10 * ITERATIONS)
+    goal = (lambda _, f, n: n >= contest.iterations) if fixed is None else (lambda _, f, n: f <= fixed or n >= 10 * ITERATIONS)
     rival = record(scikit_learn(contest, W, H), judge, goal)
     target, limit = rival.objectives[-1] if fixed is None else fixed, PATIENCE * rival.times[-1]
     curves = {"scikit-learn": rival}
@@ -176,7 +196,7 @@ def make_counts(n_samples: int, n_features: int, rank: int) -> sparse.csr_array:
 def summary(contest: Contest, heats: list[Heat]) -> str:
     """What a person wants to know of a contest, in a line."""
     exact, near = ([heat.speed_up("partwise", slack) for heat in heats] for slack in (1.0, NEAR))
-    goal = f"relative squared error {contest.target:g}" if contest.target else f"{ITERATIONS} iterations"
+    goal = f"relative squared error {contest.target:g}" if contest.target else f"{contest.iterations} iterations"
     size = f"{contest.name} ({contest.size}, rank {contest.rank})"
     return f"{size}, to scikit-learn's {goal}: {in_words(exact)}; to 0.1% above: {in_words(near)}"
 

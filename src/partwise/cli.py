@@ -59,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
     fit_.add_argument("--out", required=True, metavar="DIR", help="folder for W.npy, H.npy, result.json, report.html")
     fit_.add_argument("--key", help="name of the array in an .npz with several")
     fit_.add_argument("--transpose", action="store_true", help="samples are columns")
-    fit_.add_argument("--loss", default="frobenius", help=f"one of {', '.join(LOSSES)}")
+    fit_.add_argument("--loss", default="frobenius", help=f"one of {', '.join(LOSSES)}, such as beta(1.5), or a number, beta")
     fit_.add_argument("--structure-w", metavar="S", help="structure of W, such as 'nonnegative & l1(0.1)'")
     fit_.add_argument("--structure-h", metavar="S", help="structure of H, such as 'box(0, 1)'")
     fit_.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
@@ -94,6 +94,7 @@ def parser() -> argparse.ArgumentParser:
     bench_.set_defaults(command=bench)
     bench_.add_argument("file", nargs="?", help="your data, as for fit; without it, generated data, about a minute")
     bench_.add_argument("--rank", type=int, default=20, help="number of parts, with a file")
+    bench_.add_argument("--loss", default="frobenius", help="as for fit, with a file")
     bench_.add_argument("--key", help="name of the array in an .npz with several")
     bench_.add_argument("--starts", type=int, default=3, help="random starts of each race")
     bench_.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
@@ -148,7 +149,7 @@ def fit(options) -> int:
     interrupted = result.status == "interrupted"
     optimality = None
     try:
-        if not (options.no_certify or interrupted):  # who pressed Ctrl-C does not want to wait
+        if result.loss.quadratic and not (options.no_certify or interrupted):  # Ctrl-C: somebody does not want to wait
             optimality = result.certify(X)
     except KeyboardInterrupt:
         interrupted = True
@@ -186,7 +187,7 @@ def bench(options) -> int:
         raise ValueError(f"--starts must be at least 1, got {options.starts}")
     if options.file:
         X = checked_data(read(options.file, options.key).X)
-        contests = [racing.Contest(Path(options.file).name, X, checked_rank(options.rank))]
+        contests = [racing.Contest(Path(options.file).name, X, checked_rank(options.rank), loss=options.loss)]
     else:
         contests = racing.short_contests()
     sides = {"partwise": partial(racing.partwise, solver=options.solver)}

@@ -241,7 +241,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if not isinstance(self.solver, str):
             return self.solver
         if self.solver == "auto":
-            return HALS(shuffle=True) if self.shuffle else "auto"
+            return HALS(shuffle=True) if self.shuffle and self._loss().quadratic else "auto"
         solver = resolve("solver", self.solver)
         if self.shuffle and isinstance(solver, HALS):
             return dataclasses.replace(solver, shuffle=True)

@@ -65,12 +65,13 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         The data; float32 is computed in float32, everything else in float64.
     rank : int
         Number of parts.
-    loss : str or Loss
-        "frobenius" for `1/2 |X - W H|^2`.
+    loss : str, number or Loss
+        "frobenius" for `1/2 |X - W H|^2`, "kl" for counts, "itakura-saito" for power spectra, a number for the
+        beta-divergence of that beta, or an object of `partwise.losses`.
     structure_W, structure_H : Structure, optional
         What is wanted of each factor, taken literally; None means nonnegative. See `partwise.structures`.
     solver : str or Solver
-        A name, a configured solver such as ``solvers.HALS(sweeps=5)``, or "auto" for the best that applies.
+        A name, a configured solver such as ``solvers.HALS(sweeps=5)``, or "auto" for what measured best.
     init : str, Init, (W, H) or Result, optional
         Where to start. None: "nndsvda" if the rank is at most min(X.shape), X and the factors are nonnegative
         and no parts are given, else "random".

@@ -42,7 +42,6 @@ class Tangent(NamedTuple):
     minus: np.ndarray  # the gradient is `plus - minus`, both (dim, rank) and >= 0
     plus: np.ndarray
     curvature: np.ndarray  # second derivatives entry by entry, of the convex part, (dim, rank)
-    fit: float  # the loss alone
 
     def slopes(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The gradient at A and the second derivatives, both (dim, rank)."""
@@ -93,9 +92,9 @@ class Problem:
         return sum(structure.value(A) for structure, A in zip(self.structures, factors))
 
     def fit(self, factors: Factors, mode: int = 0, known: Expansion | None = None) -> float:
-        """The loss alone. `known`: the expansion in this mode at these factors, to save the product."""
+        """The loss alone. `known`: the expansion in this mode, which saves a product for least squares."""
         if not self.loss.quadratic:
-            return self.data.loss(self.loss, factors) if known is None else known.fit  # type: ignore[union-attr]
+            return self.data.loss(self.loss, factors)
         gram, cross = known or self.expansion(factors, mode)
         A = factors[mode]
         own = gram_of(A).astype(np.float64)
@@ -146,10 +145,10 @@ class Problem:
             if ridge:
                 gram = gram + gram.dtype.type(ridge) * np.eye(self.rank, dtype=gram.dtype)
             return Quadratic(gram, self.data.cross(factors, mode))
-        minus, plus, curvature, fit = self.data.expansion(self.loss, factors, mode)
+        minus, plus, curvature = self.data.expansion(self.loss, factors, mode)
         if ridge:
             plus, curvature = plus + plus.dtype.type(ridge) * factors[mode], curvature + plus.dtype.type(ridge)
-        return Tangent(minus, plus, curvature, fit)
+        return Tangent(minus, plus, curvature)
 
     def gradient(self, factors: Factors, mode: int) -> np.ndarray:
         """Derivative of the smooth part of the objective in one factor."""

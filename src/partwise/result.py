@@ -91,9 +91,16 @@ class Result:
     def __repr__(self):
         m, n = (A.shape[0] for A in self.factors)
         return (
-            f"<partwise result: {m} x {n} in {self.rank} parts, relative error {self.relative_error:.4g}, "
+            f"<partwise result: {m} x {n} in {self.rank} parts, {self.quality}, "
             f"{self.status} after {self.n_iter} iterations of {self.solver}>"
         )
+
+    @property
+    def quality(self) -> str:
+        """How good the fit is, in a few words."""
+        if self.loss.quadratic:
+            return f"relative error {self.relative_error:.4g}"
+        return f"{self.loss} = {self.fit:.6g}"
 
 
 @dataclass(frozen=True)

@@ -48,9 +48,9 @@ SOLVERS = {
     "gcd": solvers.GCD(),
     "gcd, plain": solvers.GCD(extrapolate=False),
     "newton_kl": solvers.NewtonKL(),
-    "newton_kl, extrapolated": solvers.NewtonKL(sweeps=1, extrapolate=True),
+    "newton_kl, plain": solvers.NewtonKL(sweeps=1, extrapolate=False),
     "newton": solvers.Newton(),
-    "newton, extrapolated": solvers.Newton(steps=2, extrapolate=True),
+    "newton, plain": solvers.Newton(steps=2, extrapolate=False),
     "mu": solvers.MU(),
     "mu_extrapolated": solvers.MU(extrapolate=True),
 }

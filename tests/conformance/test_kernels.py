@@ -142,7 +142,7 @@ def test_mu_is_the_multiplicative_update():
     cross = np.abs(cross)
     for power in (1.0, 0.5):
         expected = A * (cross / (A @ gram + 0.3)) ** power
-        assert np.allclose(kernels.of(A).mu(A, A @ gram, cross, power, full, np.arange(DIM)), expected)
+        assert np.allclose(kernels.of(A).mu(A, A @ gram, cross, power, np.zeros(RANK), full, np.arange(DIM)), expected)
 
 
 @pytest.mark.parametrize("name", ["hals", "gcd", "mu", "newton_kl", "newton"])
@@ -154,7 +154,7 @@ def test_only_the_rows_asked_for_move(name):
     call = {
         "hals": lambda k: k.hals(A, cross, gram, full, np.arange(RANK), (2, 0.0), rows)[0],
         "gcd": lambda k: k.gcd(A, cross, gram, full, rows, (50, 1e-3), shared=False)[0],
-        "mu": lambda k: k.mu(A, A @ gram, np.abs(cross), 1.0, full, rows),
+        "mu": lambda k: k.mu(A, A @ gram, np.abs(cross), 1.0, np.zeros(RANK), full, rows),
         "newton_kl": lambda k: k.newton_kl(*entries, A, B, full, 0.0, (2, 0.0), rows)[0],
         "newton": lambda k: k.newton(*entries, A, B, full, 0.0, 1.0, 1, rows)[0],
     }

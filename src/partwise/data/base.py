@@ -153,10 +153,10 @@ class Data(ABC):
         return known[beta, mode]
 
     def expansion(self, loss: Divergence, factors: Sequence[np.ndarray], mode: int) -> tuple:
-        """See `kernels.cpu.expansion`; the loss is whole."""
+        """`plus` and `minus`, whose difference is the gradient of the loss in one factor, and the second derivatives of
+        its convex part, entry by entry: all (dim, rank) and >= 0."""
         A, B = factors[mode], factors[1 - mode]
-        *derivatives, value = kernels.of(A).expansion(*self.entries(mode), A, B, loss.beta)
-        return (*derivatives, value + linear_part(loss, factors))
+        return kernels.of(A).expansion(*self.entries(mode), A, B, loss.beta)
 
     def divergence(self, loss: Divergence, factors: Sequence[np.ndarray]) -> tuple[float, int]:
         """The loss, and how many positive entries of X the model does not reach."""

@@ -4,11 +4,12 @@ The parts start as the samples that stick out most: exact when every part occurs
 data; Gillis and Vavasis 2014).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .. import kernels
+from ..losses import Frobenius
 from .base import Init
 
 EXHAUSTED = 1e-12  # of the largest squared norm: what is left is rounding
@@ -26,7 +27,7 @@ class SPA(Init):
     def raw(self, problem, rng):
         H = self.parts(problem, rng)
         W = np.zeros((problem.data.shape[0], problem.rank), dtype=H.dtype)
-        gram, cross = problem.expansion((W, H), 0)
+        gram, cross = replace(problem, loss=Frobenius()).expansion((W, H), 0)
         box = problem.structures[0].elementwise.box(W)
         rows, order = np.arange(W.shape[0]), np.arange(problem.rank)
         W, _ = kernels.of(W).hals(W, cross, gram, box, order, (SWEEPS, 1e-8), rows)

@@ -51,6 +51,7 @@ def summary(result: Result, optimality: Optimality | None = None) -> dict:
             "stationarity": finite(certificate.stationarity),
             "tol": certificate.tol,
             "dead_parts": list(certificate.dead_parts),
+            "unreached": certificate.unreached,
         },
     }
     if optimality is not None:

@@ -49,7 +49,7 @@ def build(
     m, n = about["shape"]
     return {
         "title": title,
-        "headline": f"{m} × {n} data in {result.rank} parts, relative error {result.relative_error:.4g}",
+        "headline": f"{m} × {n} data in {result.rank} parts, {result.quality}",
         "facts": [
             ("loss", about["loss"]),
             ("structure of W", about["structures"]["W"]),

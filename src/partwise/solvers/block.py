@@ -124,7 +124,7 @@ class BlockDescent(Solver):
             self.advance(state, mode)
         fit = self.descend(problem, last, state).fit
         if fit is None:
-            fit = problem.fit(state.points, last, state.expansions[last] if problem.loss.quadratic else None)
+            fit = problem.fit(state.points, last, state.expansions[last])
         # the points are feasible, all but the last extrapolated: together they are the candidate
         objective = fit + problem.penalty(state.points)
         if objective <= state.objective or state.beta == 0:

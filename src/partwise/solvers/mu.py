@@ -8,6 +8,8 @@ import numpy as np
 from .. import kernels
 from .block import BlockDescent, Update
 
+NOTHING = 2.0**-60  # an entry below this share of the largest in its column is 0
+
 
 @dataclass(frozen=True)
 class MU(BlockDescent):
@@ -38,7 +40,9 @@ class MU(BlockDescent):
         G, d = expansion.slopes(A)
         minus = expansion.cross if problem.loss.quadratic else expansion.minus
         power = exponent(problem.loss.degree, structure.ridge > 0)
-        factor = kernels.of(A).mu(A, G + minus, minus, power, state.boxes[mode], rows)
+        # an entry that vanishes never quite does, and numbers too small for full precision are slow to work with
+        least = (0.0 if problem.separable else NOTHING) * A.max(axis=0)
+        factor = kernels.of(A).mu(A, G + minus, minus, power, least.astype(A.dtype), state.boxes[mode], rows)
         return Update(factor, structure.gains(A, G, d))
 
     def beyond(self, new, old, beta, box):

@@ -1,4 +1,4 @@
-"""A beta-divergence around a point: its value, and its slope and curvature in one factor."""
+"""A beta-divergence around a point: its slope and curvature in one factor, and its value."""
 
 import numpy as np
 
@@ -43,7 +43,6 @@ def _expand(indptr, indices, values, scale, A, B, squares, beta, rows, minus, pl
     x, y, a, b, q = aligned(length, A), aligned(length, A), aligned(length, A), aligned(length, A), aligned(length, A)
     w, c, sums = np.empty(rank, A.dtype), np.empty(rank, A.dtype), aligned(B.shape[1], A)
     parts, places = np.empty(rank, np.int64), np.empty(rank, np.int64)
-    loss = 0.0
     for i in range(start, stop):
         first, n, length = read_row(indptr, indices, values, scale, i, whole, B.shape[0], x)
         for k in range(rank):
@@ -60,26 +59,24 @@ def _expand(indptr, indices, values, scale, A, B, squares, beta, rows, minus, pl
         sums_of(q, indices, first, n, length, whole, squares, H2, stride, sums)
         for k in range(rank):
             curvature[i, k] = sums[k]
-        loss += divergence(x, y, n, beta)
-    return loss
 
 
 def expansion(rows_of_X, scale, A, B, beta):
-    """`minus` and `plus`, both (dim, rank) and >= 0, whose difference `plus - minus` is the gradient of the loss in A;
-    its second derivatives entry by entry, of the convex part, (dim, rank); and the loss, for KL but for `sum Y`."""
+    """`minus` and `plus`, both (dim, rank) and >= 0, whose difference `plus - minus` is the gradient of the loss in A,
+    and its second derivatives entry by entry, of the convex part, (dim, rank)."""
     kind, rows = A.dtype.type, np.arange(A.shape[0])
     minus, plus, curvature = np.empty_like(A), np.empty_like(A), np.empty_like(A)
     if beta == 1:
         plus[:] = B.sum(axis=0, dtype=np.float64)
     wide = padded(B, kind(1))
     squares = wide * wide
-    losses = threads.run(
+    threads.run(
         lambda i, j: _expand(
             *rows_of_X, kind(scale), A, wide, squares, float(beta), rows, minus, plus, curvature, i, j
         ),
         _tasks(rows_of_X, A, B, beta, 4),
     )
-    return minus, plus, curvature, sum(losses)
+    return minus, plus, curvature
 
 
 @compiled

@@ -21,6 +21,7 @@ from .simd import TILE, tile
 
 INNER = 10  # sweeps over the quadratic model, until one gains less than `ENOUGH` of the first
 ENOUGH = 1e-2
+DAMPED = 4  # steps on a row that is so far from its optimum that they had to be cut short
 TRIALS = 3  # of halves of a step, before it is cut to a length that is safe
 
 
@@ -152,7 +153,7 @@ def _newton(indptr, indices, values, scale, A, B, sums, l1, lower, upper, l2, be
         n_parts = take_parts(w, indices, begin, n, length, whole, B, H, stride, parts, places, c, y)
         if beta < 2 and unreached(x, y, n) and revive(w, x, y, n, beta, indices, begin, whole, B, sums, low, high):
             n_parts = take_parts(w, indices, begin, n, length, whole, B, H, stride, parts, places, c, y)
-        for step in range(steps):
+        for step in range(max(steps, DAMPED)):
             slopes(x, y, n, length, beta, first, second)
             sums_of(first, indices, begin, n, length, whole, B, H, stride, slope)
             for k in range(rank):
@@ -172,6 +173,8 @@ def _newton(indptr, indices, values, scale, A, B, sums, l1, lower, upper, l2, be
                 c[a] = min(max(c[a] + size * d[a], lo[a]), hi[a])
                 w[parts[a]] = c[a]
             combine(c, places, n_parts, H, length, y)
+            if size == 1 and step + 1 >= steps:
+                break
         for k in range(rank):
             out[i, k] = w[k]
         loss += divergence(x, y, n, beta)

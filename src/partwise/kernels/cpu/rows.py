@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from .base import aligned, compiled
-from .simd import FLOOR, LINE, TINY, VECTOR, bits_of, gather, number_of
+from .simd import FLOOR, LINE, TINY, VECTOR, bits_of, dots, gather, number_of
 
 LN2 = math.log(2)
 TINIEST = TINY[4]
@@ -96,9 +96,9 @@ def read_row(indptr, indices, values, scale, i, whole, dim, x):
         for p in range(first, first + n):
             x[indices[p]] = values[p] * scale
         return first, np.int64(dim), length
-    length = padded_to(n, x.itemsize)
-    for j in range(n):
-        x[j] = values[first + j] * scale
+    length, row = padded_to(n, x.itemsize), values[first : first + n]
+    for j in range(row.size):
+        x[j] = row[j] * scale
     for j in range(n, length):
         x[j] = 0
     return first, n, length
@@ -107,10 +107,12 @@ def read_row(indptr, indices, values, scale, i, whole, dim, x):
 @compiled
 def gather_panel(indices, first, n, B, parts, begun, n_parts, H, stride, length):
     """`H[a]` for the parts `begun <= a < n_parts` of a list of components: their entries at the nonzeros of a row."""
-    for j in range(n):
-        line = B[indices[first + j]]
+    flat, width, here = B.reshape(B.size), B.shape[1], indices[first : first + n]
+    for j in range(here.size):
+        # unsigned numbers need no check for being negative
+        line = np.uint64(here[j]) * np.uint64(width)
         for a in range(begun, n_parts):
-            H[a * stride + j] = line[parts[a]]
+            H[np.uint64(a * stride + j)] = flat[line + np.uint64(parts[a])]
     for a in range(begun, n_parts):
         for j in range(n, length):
             H[a * stride + j] = 0
@@ -154,11 +156,11 @@ def sums_of(z, indices, first, n, length, whole, B, H, stride, out):
     if indices is not None and not whole:
         gather_sums(z, indices, first, n, B, out)
     else:
-        for k in range(out.size):
-            total, h = z.dtype.type(0), H[k * stride : k * stride + length]
-            for j in range(length):
-                total += z[j] * h[j]
-            out[k] = total
+        rank = H.size // stride
+        for k in range(0, rank - rank % 4, 4):
+            dots(4, z, H, k * stride, stride, length, out, k)
+        for k in range(rank - rank % 4, rank):
+            dots(1, z, H, k * stride, stride, length, out, k)
 
 
 @compiled

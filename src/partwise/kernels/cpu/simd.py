@@ -220,6 +220,33 @@ def moments(typingctx, z, v, H, offset, n):
     return signature, generate
 
 
+@intrinsic(prefer_literal=True)
+def dots(typingctx, count, z, H, place, stride, n, out, at):
+    """`out[at + i] = sum z H[place + i stride:]` over n entries, whole vectors, for i < `count`, a literal."""
+    check(z, H, out)
+    number = types.int64
+    signature = types.void(count, z, H, number, number, number, out, number)
+
+    def generate(context, builder, signature, arguments):
+        code = Vectors(context, builder, context.get_value_type(z.dtype))
+        pz, ph, po = (code.pointer(signature.args[i], arguments[i]) for i in (1, 2, 6))
+        place, stride, n, start = (arguments[i] for i in (3, 4, 5, 7))
+        numbers = range(count.literal_value)
+        places = [builder.add(place, builder.mul(stride, INT(i))) for i in numbers]
+
+        def turn(p, sums):
+            at = builder.mul(p, INT(code.width))
+            value = code.load(pz, at, 0)
+            return [code.multiply_add(value, code.load(ph, builder.add(places[i], at), 0), sums[i]) for i in numbers]
+
+        sums = code.accumulate(INT(0), code.count(n), [code.zero for _ in numbers], turn)
+        for i in numbers:
+            builder.store(code.total(sums[i]), builder.gep(po, [builder.add(start, INT(i))]))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
 @intrinsic
 def renew(typingctx, x, y, H, offset, d, n, z, v):
     """`y += d h`, then `z = x / y` and `v = x / y^2` with y held above `FLOOR x`, for `h = H[offset:]`."""

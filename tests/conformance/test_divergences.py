@@ -1,0 +1,153 @@
+"""The kernels of beta-divergences against the formulas written out with NumPy."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize, minimize_scalar
+
+from partwise import kernels
+from partwise.data import as_data
+from partwise.kernels import threads
+from partwise.kernels.cpu.rows import logarithm
+from partwise.losses import Beta
+
+BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0]
+STORES = {"dense": np.asarray, "Fortran order": np.asfortranarray, "sparse": sparse.csr_array}
+betas = pytest.mark.parametrize("beta", BETAS)
+stores = pytest.mark.parametrize("store", STORES.values(), ids=STORES)
+
+
+@pytest.fixture(params=[1, 5], autouse=True)
+def tasks(request, monkeypatch):
+    """Every test with one task and with several."""
+    monkeypatch.setattr(threads, "pieces", lambda *_: request.param)
+    monkeypatch.setattr(threads, "count", lambda: 2)
+
+
+def setting(beta, rank, seed=0, dtype=np.float64):
+    """Counts with zeros where beta allows them, a row and a column of zeros among them, and sparse factors."""
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(1.0, size=(23, 31)).astype(float)
+    X[4] = X[:, 7] = 0
+    if beta <= 0:
+        X += 0.5
+    A, B = (rng.uniform(0.1, 1, size=(n, rank)) * (rng.uniform(size=(n, rank)) < 0.8) + 0.01 for n in X.shape)
+    return X.astype(dtype), A.astype(dtype), B.astype(dtype)
+
+
+def full_box(rank, dtype=np.float64, l1=0.0, lower=0.0, upper=np.inf):
+    return dtype(l1), np.full((1, rank), lower, dtype), np.full((1, rank), upper, dtype)
+
+
+def test_the_logarithm_is_that_of_numpy():
+    x = np.concatenate([2.0 ** np.linspace(-300, 300, 4001), np.linspace(0.5, 2, 1001)])
+    assert np.allclose([logarithm(value) for value in x], np.log(x), rtol=4e-16, atol=4e-16)
+
+
+@betas
+@stores
+@pytest.mark.parametrize("mode", [0, 1])
+@pytest.mark.parametrize("rank", [1, 5, 37])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_expansion_is_slope_curvature_and_value(beta, store, mode, rank, dtype):
+    X, *factors = setting(beta, rank, dtype=dtype)
+    data, loss = as_data(store(X)), Beta(beta)
+    minus, plus, curvature = data.expansion(loss, factors, mode)
+    Y, V = (M.astype(float) if mode == 0 else M.T.astype(float) for M in (factors[0] @ factors[1].T, X))
+    B = factors[1 - mode].astype(float)
+    tolerance = {"rtol": 1e-10} if dtype == np.float64 else {"rtol": 2e-4}
+    assert np.allclose(minus, (V * Y ** (beta - 2)) @ B, **tolerance)
+    assert np.allclose(plus, Y ** (beta - 1) @ B, **tolerance)
+    second = max(beta - 1, 0) * Y ** (beta - 2) + max(2 - beta, 0) * V * Y ** (beta - 3)
+    assert np.allclose(curvature, second @ B**2, **tolerance)
+    value = pytest.approx(loss.value(V, Y), rel=1e-10 if dtype == np.float64 else 1e-4)
+    assert data.divergence(loss, factors) == (value, 0)
+
+
+@stores
+def test_entries_out_of_reach_are_counted(store):
+    X, A, B = setting(1.0, 4)
+    B[5] = 0
+    A[9] = 0
+    expected = np.count_nonzero((X > 0) & (A @ B.T == 0))
+    assert expected > 5
+    assert as_data(store(X)).divergence(Beta(1), (A, B))[1] == expected
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.7])
+@pytest.mark.parametrize("l2", [0.0, 0.4])
+@pytest.mark.parametrize("box", [{}, {"lower": 0.05, "upper": 0.4}])
+@stores
+def test_one_weight_goes_to_its_best_value(l1, l2, box, store):
+    """Rank 1: many sweeps end at the minimum of a function of one variable, found by search."""
+    X, A, B = setting(1.0, 1)
+    lower, upper = box.get("lower", 0.0), box.get("upper", 50.0)
+    A = np.clip(A, lower, upper)
+    data, full = as_data(store(X)), full_box(1, l1=l1, **box)
+    new, _, _ = kernels.of(A).newton_kl(*data.entries(0), A, B, full, l2, (60, 0.0), np.arange(len(A)))
+    for x, w in zip(X, new[:, 0]):
+        best = minimize_scalar(
+            lambda t, x=x: Beta(1).value(x[None], t * B.T) + l1 * t + l2 / 2 * t * t,
+            bounds=(lower, upper),
+            method="bounded",
+            options={"xatol": 1e-10},
+        )
+        assert w == pytest.approx(best.x, abs=1e-5)
+
+
+@betas
+@stores
+@pytest.mark.parametrize("penalty", [(0.0, 0.0), (0.3, 0.2)])
+def test_rows_go_to_their_optimum(beta, store, penalty):
+    """With the other factor held a row is a small problem, convex for 1 <= beta <= 2, that SciPy solves as well."""
+    X, A, B = setting(beta, 4)
+    data, rows = as_data(store(X)), np.array([1, 4, 8])
+    l1, l2 = penalty
+    full = full_box(4, l1=l1)
+
+    def objective(w, x):
+        return Beta(beta).value(x[None], w[None] @ B.T) + l1 * w.sum() + l2 / 2 * w @ w
+
+    new, _, _ = kernels.of(A).newton(*data.entries(0), A, B, full, l2, beta, 60, rows)
+    coordinate, _, _ = kernels.of(A).newton_kl(*data.entries(0), A, B, full, l2, (400, 0.0), rows)
+    for i in rows:
+        found = minimize(objective, A[i], (X[i],), bounds=[(1e-12, None)] * 4, options={"ftol": 1e-15, "gtol": 1e-10})
+        assert objective(new[i], X[i]) <= found.fun + 1e-7 * (1 + abs(found.fun)) or not 1 <= beta <= 2
+        assert objective(new[i], X[i]) <= objective(A[i], X[i])
+        if beta == 1:
+            assert objective(coordinate[i], X[i]) == pytest.approx(objective(new[i], X[i]), rel=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("kernel", ["newton_kl", "newton"])
+def test_no_step_raises_the_objective(kernel, seed):
+    """Wild counts from wild starts, where a bare Newton step does raise it manyfold."""
+    rng = np.random.default_rng(seed)
+    X = np.floor(np.exp(rng.normal(0, 4, size=(40, 25)))) * (rng.uniform(size=(40, 25)) < 0.5)
+    A, B = (np.exp(rng.normal(0, 4, size=(n, 5))) * (rng.uniform(size=(n, 5)) < 0.7) for n in X.shape)
+    data, full, beta = as_data(X), full_box(5), 1.0 if kernel == "newton_kl" else BETAS[2 + seed % 5]
+    loss, before = Beta(beta), Beta(beta).value(X, A @ B.T)
+    for step in range(12):
+        mode = step % 2
+        P, Q = (A, B) if mode == 0 else (B, A)
+        rows = np.arange(len(P))
+        if kernel == "newton_kl":
+            P, _, _ = kernels.of(P).newton_kl(*data.entries(mode), P, Q, full, 0.0, (1, 0.0), rows)
+        else:
+            P, _, _ = kernels.of(P).newton(*data.entries(mode), P, Q, full, 0.0, beta, 1, rows)
+        A, B = (P, Q) if mode == 0 else (Q, P)
+        after = loss.value(X, A @ B.T)
+        assert after <= before * (1 + 1e-12) + 1e-12
+        before = after
+
+
+def test_a_row_of_zeros_is_given_mass():
+    """From nothing a row gets to the optimum that it gets to from anywhere."""
+    X, A, B = setting(1.0, 4)
+    data, rows = as_data(sparse.csr_array(X)), np.arange(len(A))
+    new, old = (
+        kernels.of(A).newton_kl(*data.entries(0), start, B, full_box(4), 0.0, (300, 0.0), rows)[0]
+        for start in (np.zeros_like(A), A)
+    )
+    assert np.allclose(new, old, atol=1e-5)
+    assert np.all(new[4] == 0)  # a row of X without counts
