@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from importlib.util import find_spec
 
 import numpy as np

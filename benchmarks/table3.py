@@ -54,7 +54,7 @@ def uniform(X: np.ndarray) -> float:
     return float(xlogy(X, X / np.maximum(X.mean(axis=0), 1e-300)).sum())
 
 
-def history(X: np.ndarray, rank: int, solver: str, seed: int, target: float, limit: float) -> list[tuple[float, float]]:
+def history(X: np.ndarray, rank: int, solver: str, *, seed=0, target=0.0, limit=LIMIT) -> list[tuple[float, float]]:
     """Time and relative divergence of every iteration."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -84,8 +84,8 @@ def run() -> str:
         least = 1e-8 if entry.name.startswith("Synth") else 0.0  # a planted X can be met exactly: no need to go on
         runs = {}
         for solver in SOLVERS:
-            history(X[:50], entry.rank, solver, 0, 1e3, 1.0)  # compiles
-            runs[solver] = [history(X, entry.rank, solver, seed, least, LIMIT) for seed in range(STARTS)]
+            history(X[:50], entry.rank, solver, target=1e3)  # compiles
+            runs[solver] = [history(X, entry.rank, solver, seed=seed, target=least) for seed in range(STARTS)]
         for goal, ccd, multiplicative in entry.theirs:
             cells = [time_to(goal, runs[solver]) for solver in SOLVERS]
             size = " × ".join(map(str, X.shape))
@@ -93,8 +93,9 @@ def run() -> str:
             print(lines[-1], flush=True)
         ends = [np.mean([curve[-1][1] for curve in runs[solver]]) for solver in SOLVERS]
         finals.append([entry.name, entry.rank, *(f"{end:.4g}" for end in ends)])
-    return f"{table(HEADER, lines)}\n\nThe relative divergence after {LIMIT:g} seconds, mean of the starts:\n\n" + table(
-        FINAL, finals
+    return (
+        f"{table(HEADER, lines)}\n\nThe relative divergence after {LIMIT:g} seconds, mean of the starts:\n\n"
+        + table(FINAL, finals)
     )
 
 

@@ -37,8 +37,8 @@ HEADER = """# What goes with what
 
 Generated from `supports` of each solver (`python docs/generate.py`). A structure stands for both factors here; "with
 nonnegative": combined as `nonnegative & ...`, which losses other than least squares need. The last two columns say what
-`auto` takes, for a dense and for a sparse X, and below is why. `kullback-leibler` is another name for `kl`, and a number
-stands for the beta-divergence with that beta: 2 is least squares, 1 is KL, 0 is Itakura-Saito.
+`auto` takes, for a dense and for a sparse X, and below is why. `kullback-leibler` is another name for `kl`, and a
+number stands for the beta-divergence with that beta: 2 is least squares, 1 is KL, 0 is Itakura-Saito.
 
 """
 
@@ -86,7 +86,9 @@ def automatic(X, loss, structure) -> tuple[str, str]:
             solver, reason = registry.choose(problem, "auto")
             kinds = {name: registry.resolve("solver", name) for name in registry.SOLVERS}
             alike = [name for name, kind in kinds.items() if type(kind) is type(solver)]
-            return next((n for n in alike if kinds[n].extrapolate == solver.extrapolate), alike[0]), reason.split(";")[0]
+            return next((n for n in alike if kinds[n].extrapolate == solver.extrapolate), alike[0]), reason.split(";")[
+                0
+            ]
     raise AssertionError(f"no solver for {loss} with {structure}")
 
 

@@ -31,7 +31,11 @@ def generate():
     rng = np.random.default_rng(0)
     reference = rng.dirichlet(np.full(96, 0.15), size=12)
     exposures = rng.gamma(0.7, 3000, size=(40, 4))
-    return rng.poisson(exposures @ reference[:4]).astype(float), reference, np.array([f"made up {k}" for k in range(12)])
+    return (
+        rng.poisson(exposures @ reference[:4]).astype(float),
+        reference,
+        np.array([f"made up {k}" for k in range(12)]),
+    )
 
 
 paths = [pw.datasets.local_archive(name) for name in ("breast21", "cosmic_sbs")]
@@ -54,7 +58,9 @@ for ax, signature, match, share in zip(figure.subplots(4, 1), result.H, cosine, 
     nearest = int(match.argmax())
     ax.bar(np.arange(96), signature, color=np.repeat(COLOURS, 16))
     ax.plot(np.arange(96), reference[nearest], ".", color="0.35", markersize=3)
-    ax.set_title(f"{share:.0%} of the mutations, like {names[nearest]} (dots): cosine {match[nearest]:.2f}", fontsize=10)
+    ax.set_title(
+        f"{share:.0%} of the mutations, like {names[nearest]} (dots): cosine {match[nearest]:.2f}", fontsize=10
+    )
     ax.set_xticks(np.arange(8, 96, 16), KINDS)
     ax.set_xlim(-1, 96)
     ax.spines[["top", "right"]].set_visible(False)

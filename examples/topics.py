@@ -25,7 +25,9 @@ def generate():
     themes = ["cell blood tissue growth", "patient dose drug trial", "index book reader shelf"]
     themes += ["query term search rank", "wing lift drag flow", "heat shock layer plate"]
     seeds = [theme.split() for theme in themes]
-    terms = np.array([f"{word}{suffix}" for words in seeds for suffix in ["", "s", "ing", "ed", "er"] for word in words])
+    terms = np.array(
+        [f"{word}{suffix}" for words in seeds for suffix in ["", "s", "ing", "ed", "er"] for word in words]
+    )
     topics = np.full((6, terms.size), 1e-4)
     for k in range(6):
         topics[k, 20 * k : 20 * (k + 1)] += 1 / np.arange(1, 21)

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import signal
+import signal
 import time
 import warnings
 
@@ -32,7 +33,8 @@ def same(A, B):
 
 
 def run(X=X, rank=4, **changes):
-    return pw.factorize(X, rank, **{**SETTINGS, **changes})
+    loss = {"loss": "kl" if str(changes.get("solver")).startswith("newton") else "frobenius"}
+    return pw.factorize(X, rank, **{**SETTINGS, **loss, **changes})
 
 
 class Stop(Exception):
@@ -141,6 +143,7 @@ def killed(path, solver, seconds):
     time.sleep(seconds)
     process.kill()
     process.join()
+    assert process.exitcode == -signal.SIGKILL, "the child ended by itself"
     return path.exists()
 
 
@@ -174,6 +177,7 @@ def test_killed_at_many_moments(solver, attempt, tmp_path):
         ({"X": X.astype(np.float32)}, "the type of X is float64 there and float32 here"),
         ({"rank": 5}, "the rank is 4 there and 5 here"),
         ({"solver": "gcd"}, "the setting solver is HALS"),
+        ({"loss": "kl", "solver": "mu"}, "the loss is Frobenius"),
         ({"tol": 1e-3}, "the setting tol is 1e-09 there and 0.001 here"),
         ({"X": np.asfortranarray(X)}, "the memory order of X is by rows there and by columns here"),
         ({"init": (np.ones((60, 4)), np.ones((4, 50))), "n_init": 1}, "the setting init is random there and custom"),

@@ -110,7 +110,11 @@ def multiplicative_updates(contest: Contest, W: np.ndarray, H: np.ndarray) -> It
     while True:
         W, *_ = _multiplicative_update_w(contest.X, W, Ht, beta, contest.l1, 0.0, gamma)
         Ht = _multiplicative_update_h(contest.X, W, Ht, beta, contest.l1, 0.0, gamma)
-        yield lambda W=W, Ht=Ht: (W, np.ascontiguousarray(Ht.T))
+        yield partial(tall, W, Ht)
+
+
+def tall(W: np.ndarray, Ht: np.ndarray) -> Factors:
+    return W, np.ascontiguousarray(Ht.T)
 
 
 def partwise(contest: Contest, W: np.ndarray, H: np.ndarray, solver="auto") -> Iterator[Callable[[], Factors]]:
@@ -146,7 +150,11 @@ def race(contest: Contest, seed: int, sides: Mapping[str, Side]) -> Heat:
     judge = contest.problem
     W, H = Random()(judge, check_random_state(seed))
     fixed = None if contest.target is None else contest.target * judge.data.norm2 / 2
-    goal = (lambda _, f, n: n >= contest.iterations) if fixed is None else (lambda _, f, n: f <= fixed or n >= 10 * ITERATIONS)
+    goal = (
+        (lambda _, f, n: n >= contest.iterations)
+        if fixed is None
+        else (lambda _, f, n: f <= fixed or n >= 10 * ITERATIONS)
+    )
     rival = record(scikit_learn(contest, W, H), judge, goal)
     target, limit = rival.objectives[-1] if fixed is None else fixed, PATIENCE * rival.times[-1]
     curves = {"scikit-learn": rival}

@@ -59,7 +59,9 @@ def parser() -> argparse.ArgumentParser:
     fit_.add_argument("--out", required=True, metavar="DIR", help="folder for W.npy, H.npy, result.json, report.html")
     fit_.add_argument("--key", help="name of the array in an .npz with several")
     fit_.add_argument("--transpose", action="store_true", help="samples are columns")
-    fit_.add_argument("--loss", default="frobenius", help=f"one of {', '.join(LOSSES)}, such as beta(1.5), or a number, beta")
+    fit_.add_argument(
+        "--loss", default="frobenius", help=f"one of {', '.join(LOSSES)}, such as beta(1.5), or a number, beta"
+    )
     fit_.add_argument("--structure-w", metavar="S", help="structure of W, such as 'nonnegative & l1(0.1)'")
     fit_.add_argument("--structure-h", metavar="S", help="structure of H, such as 'box(0, 1)'")
     fit_.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")

@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 
 
 def local_archive(name: str) -> Path | None:
-    """A data set that cannot be passed on, such as "classic3": the file `classic3.npz` in the folder that the environment
-    variable PARTWISE_DATA names, or in `shared/data` beside the repository; None where there is none."""
+    """A data set that cannot be passed on, such as "classic3": the file `classic3.npz` in the folder that the
+    environment variable PARTWISE_DATA names, or in `shared/data` beside the repository; None where there is none."""
     folder = Path(os.environ.get("PARTWISE_DATA", Path(__file__).parents[3] / "shared" / "data"))
     path = folder / f"{name}.npz"
     return path if path.is_file() else None

@@ -140,8 +140,8 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
 def warn_if_unreached(proof: Certificate) -> None:
     if proof.unreached:
         warnings.warn(
-            f"{proof.unreached} positive entries of X have W H = 0, where this loss is infinite: they are counted with W H "
-            "at a tiny share of X. No part that may change reaches them: the parts that are held are 0 there (new "
+            f"{proof.unreached} positive entries of X have W H = 0, where this loss is infinite: they are counted with "
+            "W H at a tiny share of X. No part that may change reaches them: the parts that are held are 0 there (new "
             "features?), or the start or the bounds keep them at 0.",
             UserWarning,
             stacklevel=3,

@@ -31,6 +31,10 @@ class Quadratic(NamedTuple):
     gram: np.ndarray  # (rank, rank)
     cross: np.ndarray  # (dim, rank)
 
+    def split(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """`minus` and `plus`: the gradient at A is `plus - minus`; both >= 0 where the data and the factors are."""
+        return self.cross, A @ self.gram
+
     def slopes(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The gradient at A, (dim, rank), and the second derivatives entry by entry, one row for all."""
         return A @ self.gram - self.cross, np.diag(self.gram)[None]
@@ -42,6 +46,10 @@ class Tangent(NamedTuple):
     minus: np.ndarray  # the gradient is `plus - minus`, both (dim, rank) and >= 0
     plus: np.ndarray
     curvature: np.ndarray  # second derivatives entry by entry, of the convex part, (dim, rank)
+
+    def split(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """`minus` and `plus`."""
+        return self.minus, self.plus
 
     def slopes(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The gradient at A and the second derivatives, both (dim, rank)."""
@@ -95,7 +103,9 @@ class Problem:
         """The loss alone. `known`: the expansion in this mode, which saves a product for least squares."""
         if not self.loss.quadratic:
             return self.data.loss(self.loss, factors)
-        gram, cross = known or self.expansion(factors, mode)
+        known = known or self.expansion(factors, mode)
+        assert isinstance(known, Quadratic)
+        gram, cross = known
         A = factors[mode]
         own = gram_of(A).astype(np.float64)
         model = float(np.vdot(gram, own)) - self.structures[mode].ridge * float(np.trace(own))
@@ -127,7 +137,8 @@ class Problem:
 
     def unreached(self, factors: Factors) -> int:
         """How many positive entries of X have a model of 0, where the loss would be infinite."""
-        return self.data.divergence(self.loss, factors)[1] if self.loss.degree <= 1 else 0
+        beta = self.loss.beta
+        return self.data.divergence(beta, factors)[1] if beta is not None and beta <= 1 else 0
 
     @cached_property
     def size(self) -> float:
@@ -145,7 +156,8 @@ class Problem:
             if ridge:
                 gram = gram + gram.dtype.type(ridge) * np.eye(self.rank, dtype=gram.dtype)
             return Quadratic(gram, self.data.cross(factors, mode))
-        minus, plus, curvature = self.data.expansion(self.loss, factors, mode)
+        assert self.loss.beta is not None, "expansions are for beta-divergences"
+        minus, plus, curvature = self.data.expansion(self.loss.beta, factors, mode)
         if ridge:
             plus, curvature = plus + plus.dtype.type(ridge) * factors[mode], curvature + plus.dtype.type(ridge)
         return Tangent(minus, plus, curvature)

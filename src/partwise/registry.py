@@ -62,7 +62,8 @@ def resolve(kind: str, spec):
     if isinstance(spec, base):
         return spec
     if kind == "loss" and (number := as_number(spec)) is not None:
-        return {2: losses.Frobenius, 1: losses.KL, 0: losses.ItakuraSaito}.get(number, partial(losses.Beta, number))()
+        named = {2.0: losses.Frobenius, 1.0: losses.KL, 0.0: losses.ItakuraSaito}
+        return named[number]() if number in named else losses.Beta(number)
     if not isinstance(spec, str):
         raise TypeError(
             f"{kind} must be one of {', '.join(map(repr, names))}, or a partwise {base.__name__}; got {spec!r}"

@@ -52,7 +52,7 @@ def test_the_logarithm_is_that_of_numpy():
 def test_expansion_is_slope_curvature_and_value(beta, store, mode, rank, dtype):
     X, *factors = setting(beta, rank, dtype=dtype)
     data, loss = as_data(store(X)), Beta(beta)
-    minus, plus, curvature = data.expansion(loss, factors, mode)
+    minus, plus, curvature = data.expansion(beta, factors, mode)
     Y, V = (M.astype(float) if mode == 0 else M.T.astype(float) for M in (factors[0] @ factors[1].T, X))
     B = factors[1 - mode].astype(float)
     tolerance = {"rtol": 1e-10} if dtype == np.float64 else {"rtol": 2e-4}
@@ -61,7 +61,7 @@ def test_expansion_is_slope_curvature_and_value(beta, store, mode, rank, dtype):
     second = max(beta - 1, 0) * Y ** (beta - 2) + max(2 - beta, 0) * V * Y ** (beta - 3)
     assert np.allclose(curvature, second @ B**2, **tolerance)
     value = pytest.approx(loss.value(V, Y), rel=1e-10 if dtype == np.float64 else 1e-4)
-    assert data.divergence(loss, factors) == (value, 0)
+    assert data.divergence(beta, factors) == (value, 0)
 
 
 @stores
@@ -71,7 +71,7 @@ def test_entries_out_of_reach_are_counted(store):
     A[9] = 0
     expected = np.count_nonzero((X > 0) & (A @ B.T == 0))
     assert expected > 5
-    assert as_data(store(X)).divergence(Beta(1), (A, B))[1] == expected
+    assert as_data(store(X)).divergence(1.0, (A, B))[1] == expected
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.7])

@@ -20,7 +20,6 @@ from .tables import LOSSES, PLANTED, RANK, SHAPE, SOLVERS, STRUCTURES, problem_o
 LARGE = make_parts(500, 400, 4, zeros=0.6, noise=0.1, random_state=0)
 
 
-
 def takes(loss, structure):
     """Whether the loss allows the factors that the structure does."""
     return loss.refuses(0.1, structure.bind((SHAPE[1], RANK), transposed=True, name="H").nonnegative) is None

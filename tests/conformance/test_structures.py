@@ -62,7 +62,9 @@ def test_gains_agree_with_a_search(stated, height):
     lower, upper = (np.broadcast_to(b, TALL) for b in (lower, upper))
     for i, k in np.ndindex(TALL):
         x = np.clip(grid, lower[i, k], upper[i, k])
-        value = G[i, k] * (x - A[i, k]) + d[i % height, k] / 2 * (x - A[i, k]) ** 2 + structure.elementwise.l1 * np.abs(x)
+        value = (
+            G[i, k] * (x - A[i, k]) + d[i % height, k] / 2 * (x - A[i, k]) ** 2 + structure.elementwise.l1 * np.abs(x)
+        )
         expected[k] += structure.elementwise.l1 * abs(A[i, k]) - value.min()
     assert structure.gains(A, G, d) == pytest.approx(expected, abs=1e-5)
     assert structure.elementwise.row_gains(A, G, d).max() <= expected.max() + 1e-5

@@ -29,6 +29,7 @@ LEFT_OUT = {
     "test_nmf_minibatchnmf_equivalence": MINI_BATCH,
 }
 
+
 def load_suite():
     """The test module with our class and function under scikit-learn's names."""
     spec = importlib.util.find_spec("sklearn.decomposition.tests.test_nmf")

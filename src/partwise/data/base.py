@@ -17,7 +17,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from .. import kernels
 from ..kernels import threads
-from ..losses import Divergence, Loss
+from ..losses import Loss
 
 BLOCK = 1 << 19  # entries of a reconstruction held at a time
 
@@ -152,25 +152,25 @@ class Data(ABC):
             known[beta, mode] = np.add.reduceat(np.append(entries, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
         return known[beta, mode]
 
-    def expansion(self, loss: Divergence, factors: Sequence[np.ndarray], mode: int) -> tuple:
+    def expansion(self, beta: float, factors: Sequence[np.ndarray], mode: int) -> tuple:
         """`plus` and `minus`, whose difference is the gradient of the loss in one factor, and the second derivatives of
         its convex part, entry by entry: all (dim, rank) and >= 0."""
         A, B = factors[mode], factors[1 - mode]
-        return kernels.of(A).expansion(*self.entries(mode), A, B, loss.beta)
+        return kernels.of(A).expansion(*self.entries(mode), A, B, beta)
 
-    def divergence(self, loss: Divergence, factors: Sequence[np.ndarray]) -> tuple[float, int]:
+    def divergence(self, beta: float, factors: Sequence[np.ndarray]) -> tuple[float, int]:
         """The loss, and how many positive entries of X the model does not reach."""
-        value, missed = kernels.of(factors[0]).losses(*self.entries(0), *factors, loss.beta)
-        return value + linear_part(loss, factors), missed
+        value, missed = kernels.of(factors[0]).losses(*self.entries(0), *factors, beta)
+        return value + linear_part(beta, factors), missed
 
-    def whole_loss(self, value: float, loss: Divergence, factors: Sequence[np.ndarray], rows: np.ndarray) -> float | None:
+    def whole_loss(self, value: float, beta: float, factors: Sequence[np.ndarray], rows: np.ndarray) -> float | None:
         """The loss from what a kernel says of rows of the first of two factors; None where these are not all."""
-        return value + linear_part(loss, factors) if rows.size == factors[0].shape[0] else None
+        return value + linear_part(beta, factors) if rows.size == factors[0].shape[0] else None
 
     def loss(self, loss: Loss, factors: Sequence[np.ndarray]) -> float:
         """The loss entry by entry, block by block: exact where the normal equations cancel."""
-        if not loss.quadratic:
-            return self.divergence(loss, factors)[0]
+        if not loss.quadratic and loss.beta is not None:
+            return self.divergence(loss.beta, factors)[0]
         A, B = (np.asarray(factor, dtype=np.float64) for factor in factors)
         boundaries = [0, *(rows.stop for rows in self.row_blocks())]
         return sum(threads.run(lambda i, j: loss.value(self.block(slice(i, j)), A[i:j] @ B.T), boundaries))
@@ -196,8 +196,8 @@ class Data(ABC):
             yield slice(start, min(start + height, self.shape[0]))
 
 
-def linear_part(loss: Divergence, factors: Sequence[np.ndarray]) -> float:
+def linear_part(beta: float, factors: Sequence[np.ndarray]) -> float:
     """`sum Y` for KL, where kernels leave it out, since sums of the factors give it."""
-    if loss.beta != 1:
+    if beta != 1:
         return 0.0
     return float(np.prod([A.sum(axis=0, dtype=np.float64) for A in factors], axis=0).sum())

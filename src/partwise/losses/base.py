@@ -9,6 +9,7 @@ class Loss(ABC):
     """A loss is a frozen dataclass; its parameters are its fields."""
 
     quadratic = False  # True: gram and cross (`Problem.expansion`) say all about the data
+    beta: float | None = None  # of a beta-divergence
     degree: float  # d(c x, c y) = c**degree d(x, y): how the objective follows the units of X
 
     @abstractmethod

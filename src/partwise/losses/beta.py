@@ -21,7 +21,7 @@ SMALLEST = np.finfo(np.float32).tiny  # where x = 0 too
 class Divergence(Loss):
     """What the members share; `beta` is a field or a constant of the class."""
 
-    beta: float
+    beta: float  # type: ignore[assignment]  # not None here
 
     @property
     def quadratic(self):
@@ -95,6 +95,10 @@ class Beta(Divergence):
     beta: float
 
     def __post_init__(self):
-        if isinstance(self.beta, bool) or not isinstance(self.beta, int | float | np.number) or not np.isfinite(self.beta):
+        if (
+            isinstance(self.beta, bool)
+            or not isinstance(self.beta, int | float | np.number)
+            or not np.isfinite(self.beta)
+        ):
             raise ValueError(f"beta must be a finite number, got {self.beta!r}")
         object.__setattr__(self, "beta", float(self.beta))

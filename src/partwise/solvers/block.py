@@ -71,7 +71,9 @@ class Update(NamedTuple):
     """What an update of one factor found."""
 
     factor: np.ndarray
-    gains: np.ndarray  # what each component could have gained before, as `Structure.gains` has it or an estimate, (rank,)
+    gains: (
+        np.ndarray
+    )  # what each component could have gained before, as `Structure.gains` has it or an estimate, (rank,)
     fit: float | None = None  # the loss with the new factor, where it is known without further work
 
 

@@ -13,7 +13,7 @@ NOTHING = 2.0**-60  # an entry below this share of the largest in its column is 
 
 @dataclass(frozen=True)
 class MU(BlockDescent):
-    """`A <- A * (minus / (plus + l1))^gamma`, clipped to the bounds, `plus - minus` being the gradient. Zeros stay zeros.
+    """`A <- A * (minus / (plus + l1))^gamma`, within the bounds, `plus - minus` being the gradient. Zeros stay zeros.
 
     gamma is 1 for 1 <= beta <= 2, or what makes the objective fall for sure elsewhere. `extrapolate`: start each update
     from beyond the last, where an entry grew.
@@ -24,6 +24,8 @@ class MU(BlockDescent):
     def supports(self, problem):
         if why := super().supports(problem):
             return why
+        if problem.loss.beta is None:
+            return f"MU minimises beta-divergences, got the loss {problem.loss}"
         if problem.data.extremes[0] < 0 or not all(s.nonnegative for s in problem.structures):
             return "MU needs nonnegative data and nonnegative structures"
         return None
@@ -31,19 +33,18 @@ class MU(BlockDescent):
     def prefer(self, problem):
         if not self.extrapolate:
             return 0.0, "multiplicative updates are the slowest choice"
-        if problem.loss.degree < 1 and not problem.separable:
+        if problem.loss.beta < 1 and not problem.separable:
             return 3.0, "multiplicative updates with extrapolation end in better optima where a loss is not convex"
         return 0.5, "multiplicative updates with extrapolation"
 
     def update(self, problem, mode, state, rows):
         A, expansion, structure = state.points[mode], state.expansions[mode], problem.structures[mode]
-        G, d = expansion.slopes(A)
-        minus = expansion.cross if problem.loss.quadratic else expansion.minus
-        power = exponent(problem.loss.degree, structure.ridge > 0)
+        minus, plus = expansion.split(A)
+        power = exponent(problem.loss.beta, structure.ridge > 0)
         # an entry that vanishes never quite does, and numbers too small for full precision are slow to work with
-        least = (0.0 if problem.separable else NOTHING) * A.max(axis=0)
-        factor = kernels.of(A).mu(A, G + minus, minus, power, least.astype(A.dtype), state.boxes[mode], rows)
-        return Update(factor, structure.gains(A, G, d))
+        least = ((0.0 if problem.separable else NOTHING) * A.max(axis=0)).astype(A.dtype)
+        factor = kernels.of(A).mu(A, plus, minus, power, least, state.boxes[mode], rows)
+        return Update(factor, structure.gains(A, *expansion.slopes(A)))
 
     def beyond(self, new, old, beta, box):
         return super().beyond(new, np.minimum(new, old), beta, box)

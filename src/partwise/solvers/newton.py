@@ -23,12 +23,12 @@ class Newton(BlockDescent):
         require(self, steps=whole(self.steps))
 
     def supports(self, problem):
-        if problem.loss.quadratic:
-            return "Newton is for losses other than least squares, where HALS does its work at less cost"
+        if problem.loss.quadratic or problem.loss.beta is None:
+            return f"Newton minimises beta-divergences other than least squares, got the loss {problem.loss}"
         return super().supports(problem)
 
     def prefer(self, problem):
-        if problem.loss.degree == 1 and problem.data.product_cost < math.prod(problem.data.shape):
+        if problem.loss.beta == 1 and problem.data.product_cost < math.prod(problem.data.shape):
             return 2.0, "Newton's method on whole rows, for KL better where X is dense"
         return 2.8, "Newton's method on whole rows, the fastest measured for such a loss and such data"
 
@@ -39,6 +39,6 @@ class Newton(BlockDescent):
         A, B, data = state.points[mode], state.points[1 - mode], problem.data
         ridge, steps = problem.structures[mode].ridge, ALONE if problem.separable else self.steps
         factor, gains, fit = kernels.of(A).newton(
-            *data.entries(mode), A, B, state.boxes[mode], ridge, problem.loss.degree, steps, rows
+            *data.entries(mode), A, B, state.boxes[mode], ridge, problem.loss.beta, steps, rows
         )
-        return Update(factor, gains, data.whole_loss(fit, problem.loss, (factor, B), rows))
+        return Update(factor, gains, data.whole_loss(fit, problem.loss.beta, (factor, B), rows))

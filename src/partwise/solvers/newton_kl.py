@@ -18,7 +18,7 @@ class NewtonKL(BlockDescent):
     0 that want to stay there are skipped, and entries of X that no part reaches are given one.
     """
 
-    sweeps: int = 4
+    sweeps: int = 3
     eps: float = 0.01
     extrapolate: bool = True
 
@@ -26,7 +26,7 @@ class NewtonKL(BlockDescent):
         require(self, sweeps=whole(self.sweeps), eps=self.eps >= 0)
 
     def supports(self, problem):
-        if problem.loss.degree != 1:
+        if problem.loss.beta != 1:
             return f"NewtonKL minimises KL only, got the loss {problem.loss}"
         return super().supports(problem)
 
@@ -41,4 +41,4 @@ class NewtonKL(BlockDescent):
         ridge = problem.structures[mode].ridge
         inner = (ALONE, min(self.eps, state.tol**2)) if problem.separable else (self.sweeps, self.eps)
         factor, gains, fit = kernels.of(A).newton_kl(*data.entries(mode), A, B, state.boxes[mode], ridge, inner, rows)
-        return Update(factor, gains, data.whole_loss(fit, problem.loss, (factor, B), rows))
+        return Update(factor, gains, data.whole_loss(fit, problem.loss.beta, (factor, B), rows))

@@ -20,8 +20,8 @@ def _mu(A, plus, minus, power, least, l1, lower, upper, rows, out, start, stop):
 
 
 def mu(A, plus, minus, power, least, box, rows):
-    """`A (minus / (plus + l1))^power` (Lee and Seung 2001), within the bounds; `plus - minus` is the gradient. What is at
-    most `least`, (rank,), becomes 0."""
+    """`A (minus / (plus + l1))^power` (Lee and Seung 2001), within the bounds; `plus - minus` is the gradient. What is
+    at most `least`, (rank,), becomes 0."""
     out = result_for(A, rows)
     boundaries = threads.even(rows.size, A.shape[1], threads.LIGHT_WORK)
     threads.run(lambda i, j: _mu(A, plus, minus, power, least, *box, rows, out, i, j), boundaries)

@@ -50,7 +50,7 @@ def _minimise(c, g, Q, low, high, n_parts, d):
     most = 0.0
     for a in range(n_parts):
         d[a] = 0
-    for sweep in range(INNER):
+    for _ in range(INNER):
         gained = 0.0
         for a in range(n_parts):
             q, slope = Q[a, a], g[a]
@@ -79,7 +79,7 @@ def _reach(y, u, n, beta):
 
 @compiled
 def _slope_along(x, y, u, t, n, beta, first):
-    """The slope of the convex part, and of the tangent of the rest, at `y + t u` along u; KL without its linear term."""
+    """The slope at `y + t u` along u, of the convex part and the tangent of the rest; KL without its linear term."""
     total = 0.0
     tiny = 1e-30
     if beta == 1:

@@ -302,7 +302,7 @@ def pull(typingctx, x, y, H, offset, d, n):
 
 @intrinsic
 def tile(typingctx, U, start, H, places, stride, n, out):
-    """`out[a, b] = sum U[start + a stride:] H[places[b]:]` over n entries, whole vectors, for `TILE` times `TILE` rows."""
+    """`out[a, b] = sum U[start + a stride:] H[places[b]:]` over n entries, whole vectors; a, b < `TILE`."""
     check(U, H, out)
     signature = types.void(U, types.int64, H, places, types.int64, types.int64, out)
 
