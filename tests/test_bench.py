@@ -9,7 +9,7 @@ from sklearn.decomposition import non_negative_factorization
 from sklearn.utils import check_random_state
 
 from benchmarks.pages import ROOT
-from benchmarks.rows import ROWS
+from benchmarks.rows import KL_ROWS, ROWS
 from partwise.bench import Contest, Curve, Heat, partwise, race, record, scikit_learn, short_contests, summary, warm_up
 from partwise.cli import main
 from partwise.datasets import make_parts
@@ -56,6 +56,17 @@ def test_all_sides_start_alike_and_get_to_the_target(store):
     assert "rank 3" in summary(contest, [heat])
 
 
+def test_other_losses_race_against_multiplicative_updates():
+    contest = Contest("x", X, 3, loss="kl", iterations=30)
+    start = Random()(contest.problem, check_random_state(0))
+    firsts = [next(side(contest, *start))() for side in (scikit_learn, partial(partwise, solver="mu"))]
+    assert all(np.allclose(A, B) for A, B in zip(*firsts))
+    heat = race(contest, 0, {"partwise": partwise})
+    assert len(heat.curves["scikit-learn"].times) == 30
+    assert heat.target == heat.curves["scikit-learn"].objectives[-1]
+    assert heat.curves["partwise"].objectives[-1] <= 1.01 * heat.target
+
+
 def test_a_target_given_in_advance_ends_the_race():
     planted = make_parts(40, 30, 2, random_state=0).X
     heat = race(Contest("x", planted, 2, target=1e-2), 0, {"partwise": partwise})
@@ -75,11 +86,13 @@ def test_on_the_command_line(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "x.npy (40 × 30, rank 3), to scikit-learn's 200 iterations:" in out
     assert "cores, Python" in out
+    assert main(["bench", str(tmp_path / "x.npy"), "--rank", "3", "--starts", "1", "--loss", "kl"]) == 0
+    assert "x.npy (40 × 30, rank 3)" in capsys.readouterr().out
     assert main(["bench", "--starts", "0"]) == 2
     assert "--starts must be at least 1" in capsys.readouterr().err
 
 
 def test_the_table_has_every_row():
     page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    for row in ROWS:
+    for row in [*ROWS, *KL_ROWS]:
         assert f"| {row.name} |" in page

@@ -15,15 +15,17 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 warm = sparse.random(200, 150, 0.1, "csr", rng=np.random.default_rng(0))
-for solver in ("hals", "gcd", "mu"):
-    pw.factorize(warm, 3, solver=solver, max_iter=2, tol=0).certify(warm)   # kernels are compiled now
+SOLVERS = [("frobenius", name) for name in ("hals", "gcd", "mu")]
+SOLVERS += [("kl", name) for name in ("mu", "newton", "newton_kl")]
+for loss, solver in SOLVERS:
+    pw.factorize(warm, 3, loss=loss, solver=solver, max_iter=2, tol=0)   # kernels are compiled now
 X = sparse.random(*SHAPE, NONZEROS / (SHAPE[0] * SHAPE[1]), "csr", rng=np.random.default_rng(0))
 before = peak()
-for solver in ("hals", "gcd", "mu"):
-    result = pw.factorize(X, 10, solver=solver, init=INIT, random_state=0, max_iter=3, tol=0)
-result.certify(X)
-model = pw.NMF(10, max_iter=3, tol=0).fit(X)
-model.transform(X)
+for loss, solver in SOLVERS:
+    result = pw.factorize(X, 10, loss=loss, solver=solver, init=INIT, random_state=0, max_iter=3, tol=0)
+pw.factorize(X, 10, max_iter=3, tol=0).certify(X)
+for loss in ("frobenius", "kl"):
+    pw.NMF(10, loss=loss, max_iter=3, tol=0).fit(X).transform(X)
 print(peak() - before)
 """
 
@@ -40,6 +42,31 @@ def test_peak_memory_of_sparse_data(init, shape):
     storage, factors = 12 * nonzeros, 8 * sum(shape) * rank
     assert grown < 12 * storage + 30 * factors
     assert grown < 0.1 * 8 * shape[0] * shape[1]
+
+
+def test_other_losses_look_at_zeros_row_by_row():
+    """beta = 1.5 needs every entry of W @ H, 2.4 GB of them, and holds a row at a time."""
+    program = """
+import resource
+import numpy as np
+from scipy import sparse
+import partwise as pw
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+def run(X):
+    for solver in ("newton", "mu"):
+        pw.factorize(X, 2, loss=1.5, solver=solver, init="random", random_state=0, max_iter=1, tol=0)
+
+run(sparse.random(200, 150, 0.1, "csr", rng=np.random.default_rng(0)))
+X = sparse.random(30000, 10000, 1e-4, "csr", rng=np.random.default_rng(0))
+before = peak()
+run(X)
+print(peak() - before)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(run.stdout) < 100e6
 
 
 def test_peak_memory_of_the_rigorous_bound():

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
-from . import simd
 from .simd import LINE
 
 
 def drop_stale() -> None:
-    """Delete compiled code that is older than this file or `simd.py`, which Numba would not notice."""
-    newest = max(Path(file).stat().st_mtime for file in (__file__, simd.__file__))
+    """Delete compiled code that is older than a file here: one may be compiled into another, and Numba looks at the
+    latter alone."""
+    newest = max(file.stat().st_mtime for file in Path(__file__).parent.glob("*.py"))
     for compiled_code in Path(__file__).parent.glob("__pycache__/*.nbi"):
         with suppress(OSError):
             if compiled_code.stat().st_mtime < newest:

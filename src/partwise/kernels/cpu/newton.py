@@ -6,7 +6,6 @@ from .. import threads
 from .base import aligned, compiled, result_for
 from .products import padded
 from .rows import (
-    combine,
     divergence,
     join_parts,
     read_row,
@@ -17,7 +16,7 @@ from .rows import (
     take_parts,
     unreached,
 )
-from .simd import TILE, tile
+from .simd import TILE, combine, tile
 
 INNER = 10  # sweeps over the quadratic model, until one gains less than `ENOUGH` of the first
 ENOUGH = 1e-2
@@ -141,6 +140,7 @@ def _newton(indptr, indices, values, scale, A, B, sums, l1, lower, upper, l2, be
     w, c, g, d = np.empty(rank, A.dtype), np.empty(rank, A.dtype), np.empty(rank, A.dtype), np.empty(rank, A.dtype)
     lo, hi, slope = np.empty(rank, A.dtype), np.empty(rank, A.dtype), aligned(B.shape[1], A)
     parts, places = np.empty(rank, np.int64), np.empty(rank, np.int64)
+    costs = sums + l1 + l2
     constant = sums + l1 if beta == 1 else np.full(rank, l1)
     gains, further, loss = np.zeros(rank), np.zeros(rank), 0.0
     lower_step, upper_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
@@ -151,7 +151,7 @@ def _newton(indptr, indices, values, scale, A, B, sums, l1, lower, upper, l2, be
         for k in range(rank):
             w[k] = A[i, k]
         n_parts = take_parts(w, indices, begin, n, length, whole, B, H, stride, parts, places, c, y)
-        if beta < 2 and unreached(x, y, n) and revive(w, x, y, n, beta, indices, begin, whole, B, sums, low, high):
+        if beta < 2 and unreached(x, y, n) and revive(w, x, y, n, beta, indices, begin, whole, B, costs, low, high):
             n_parts = take_parts(w, indices, begin, n, length, whole, B, H, stride, parts, places, c, y)
         for step in range(max(steps, DAMPED)):
             slopes(x, y, n, length, beta, first, second)

@@ -5,8 +5,8 @@ import numpy as np
 from .. import threads
 from .base import aligned, compiled, result_for
 from .products import padded
-from .rows import combine, divergence, join_parts, read_row, revive, room_for, sums_of, take_parts, unreached
-from .simd import moments, pull, renew
+from .rows import divergence, join_parts, read_row, revive, room_for, sums_of, take_parts, unreached
+from .simd import combine, moments, pull, renew
 
 SAFE = 0.65  # of an entry: a Newton step down by at most this share of it cannot raise the objective
 
@@ -65,7 +65,7 @@ def _newton_kl(indptr, indices, values, scale, A, B, sums, l1, lower, upper, l2,
         for k in range(rank):
             w[k] = A[i, k]
         n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
-        if unreached(x, y, n) and revive(w, x, y, n, 1.0, indices, first, whole, B, sums, low, high):
+        if unreached(x, y, n) and revive(w, x, y, n, 1.0, indices, first, whole, B, slope + l2, low, high):
             n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
         renew(x, y, H, 0, A.dtype.type(0), length, z, v)
         # weights at 0 whose slope keeps them there are left alone until the next visit

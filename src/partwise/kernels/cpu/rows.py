@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from .base import aligned, compiled
-from .simd import FLOOR, LINE, TINY, VECTOR, bits_of, dots, gather, number_of
+from .simd import FLOOR, LINE, TINY, VECTOR, bits_of, combine, dots, gather, number_of
 
 LN2 = math.log(2)
 TINIEST = TINY[4]
@@ -145,7 +145,7 @@ def join_parts(w, slope, high, indices, first, n, length, whole, B, H, stride, p
             if not listed:
                 parts[n_parts], places[n_parts], c[n_parts] = k, (k if whole else n_parts) * stride, 0
                 n_parts += 1
-    if indices is not None and not whole:
+    if indices is not None and not whole and n_parts > begun:
         gather_panel(indices, first, n, B, parts, begun, n_parts, H, stride, length)
     return n_parts
 
@@ -182,27 +182,6 @@ def gather_sums(z, indices, first, n, B, out):
 
 
 @compiled
-def combine(c, places, n_parts, H, length, y):
-    """`y = sum_a c[a] H[places[a]:]`."""
-    for j in range(length):
-        y[j] = 0
-    a = 0
-    while a < n_parts:
-        if a + 3 < n_parts:
-            c0, c1, c2, c3 = c[a], c[a + 1], c[a + 2], c[a + 3]
-            h0, h1 = H[places[a] : places[a] + length], H[places[a + 1] : places[a + 1] + length]
-            h2, h3 = H[places[a + 2] : places[a + 2] + length], H[places[a + 3] : places[a + 3] + length]
-            for j in range(length):
-                y[j] += c0 * h0[j] + c1 * h1[j] + c2 * h2[j] + c3 * h3[j]
-            a += 4
-        else:
-            c0, h0 = c[a], H[places[a] : places[a] + length]
-            for j in range(length):
-                y[j] += c0 * h0[j]
-            a += 1
-
-
-@compiled
 def unreached(x, y, n):
     """How many positive entries have a model of 0."""
     found = 0
@@ -212,10 +191,11 @@ def unreached(x, y, n):
 
 
 @compiled
-def revive(w, x, y, n, beta, indices, first, whole, B, sums, lower, upper):
+def revive(w, x, y, n, beta, indices, first, whole, B, costs, lower, upper):
     """Give mass to a row where its model is 0 under a positive entry that its free components could reach: for
-    beta <= 1 nothing costs more, and beyond Newton's method leaves there slowly. It goes along `h_j`, and is `x_j` in
-    all, or for beta > 1 a little of that, which surely gains. Returns whether any was given."""
+    beta <= 1 nothing costs more, and beyond Newton's method leaves there slowly. It goes along `h_j`, and comes to
+    `x_j` in all, each weight at its cost in mass and penalties, or for beta > 1 to a little of that, which surely gains.
+    Returns whether any was given."""
     share, changed = (1.0 if beta <= 1 else 2.0**-10), False
     for j in range(n):
         if x[j] > 0 and y[j] <= FLOOR * x[j]:
@@ -223,7 +203,7 @@ def revive(w, x, y, n, beta, indices, first, whole, B, sums, lower, upper):
             total, own = 0.0, 0.0
             for k in range(w.size):
                 if upper[k] > lower[k]:
-                    total += np.float64(line[k]) * sums[k]
+                    total += np.float64(line[k]) * costs[k]
                     own += np.float64(line[k]) ** 2
             if own > FLOOR * total:
                 for k in range(w.size):

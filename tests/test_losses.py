@@ -1,0 +1,226 @@
+"""Losses other than least squares through the front doors: counts, spectra, new data, trouble."""
+
+import warnings
+
+import numpy as np
+import pytest
+import sklearn.decomposition
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import partwise as pw
+from partwise import structures as s
+from partwise.cli import main
+from partwise.registry import resolve
+
+RNG = np.random.default_rng(0)
+X = RNG.poisson(3 * RNG.gamma(0.5, size=(60, 4)) @ RNG.gamma(0.5, size=(4, 40))).astype(float)
+X[5] = X[:, 9] = 0
+SOLVERS = ["newton_kl", "newton", "mu", "mu_extrapolated"]
+NAMES = {"kl": 1, "kullback-leibler": 1, "itakura-saito": 0, "frobenius": 2, "beta(1.5)": 1.5, "0.5": 0.5, 1: 1, 3: 3}
+
+
+@pytest.mark.parametrize("name, beta", NAMES.items(), ids=map(str, NAMES))
+def test_a_loss_by_its_name(name, beta):
+    assert resolve("loss", name).beta == beta
+    assert resolve("loss", pw.losses.Beta(beta)).beta == beta
+
+
+@pytest.mark.parametrize("name", ["kl(2)", "beta", "poisson", True, [1]])
+def test_a_loss_that_is_none(name):
+    with pytest.raises((ValueError, TypeError), match="loss"):
+        resolve("loss", name)
+
+
+def test_beta_2_is_least_squares():
+    one, two = (pw.factorize(X, 3, loss=loss, random_state=0, max_iter=20) for loss in ("frobenius", pw.losses.Beta(2)))
+    assert one.solver == two.solver
+    assert np.array_equal(one.W, two.W)
+    assert two.certify(X).bound > 0
+
+
+@pytest.mark.parametrize("beta", [0.5, 1.0, 1.5, 3.0])
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_multiplicative_updates_are_scikit_learns(beta, store):
+    rng = np.random.RandomState(0)
+    W, H = rng.uniform(0.1, 1, size=(60, 3)), rng.uniform(0.1, 1, size=(3, 40))
+    options = {"init": "custom", "solver": "mu", "beta_loss": beta, "max_iter": 9, "tol": 0}
+    V = store(X + 0.01)
+    theirs = sklearn.decomposition.non_negative_factorization(V, W.copy(), H.copy(), 3, **options)
+    ours = pw.non_negative_factorization(V, W, H, 3, **options)
+    assert np.allclose(ours[0] @ ours[1], theirs[0] @ theirs[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("beta", [0, 1, 1.5])
+def test_as_good_as_scikit_learn_after_long(beta):
+    """From the same start, Newton's method in 100 iterations against multiplicative updates in 2000."""
+    V = X + 0.1
+    options = {"init": "random", "random_state": 0, "beta_loss": beta, "tol": 0}
+    theirs = sklearn.decomposition.NMF(3, solver="mu", max_iter=2000, **options).fit(V)
+    ours = pw.NMF(3, max_iter=400 if beta == 0 else 100, **options).fit(V)
+    assert ours.reconstruction_err_ <= 1.002 * theirs.reconstruction_err_
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [1e-9, 1, 1e9])
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_units_do_not_matter(solver, dtype, size, store):
+    """Counts up to 1e11, in float32 too: the same course, in other units."""
+    options = {"loss": "kl", "solver": solver, "init": "random", "random_state": 0, "max_iter": 25, "tol": 0}
+    one, two = (pw.factorize(store((unit * X).astype(dtype)), 4, **options) for unit in (1, size))
+    assert two.objective == pytest.approx(size * one.objective, rel=1e-9 if dtype == np.float64 else 1e-3)
+    assert np.all(np.isfinite(two.W))
+    truth = pw.losses.KL().value(size * X, two.W.astype(float) @ two.H.astype(float))
+    assert two.objective == pytest.approx(truth, rel=1e-6)
+
+
+@st.composite
+def counts(draw):
+    shape = draw(st.tuples(st.integers(1, 12), st.integers(1, 12)))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    size = draw(st.sampled_from([1.0, 30.0, 1e9]))
+    V = np.floor(size * rng.gamma(draw(st.sampled_from([0.05, 1.0])), size=shape))
+    return V.astype(draw(st.sampled_from([np.float64, np.float32])))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    V=counts(),
+    rank=st.integers(1, 5),
+    solver=st.sampled_from(SOLVERS),
+    beta=st.sampled_from([0.3, 1.0, 1.0, 1.7, 2.6]),
+    as_sparse=st.booleans(),
+    penalty=st.sampled_from([0.0, 0.5]),
+)
+def test_the_objective_never_rises(V, rank, solver, beta, as_sparse, penalty):
+    beta = 1.0 if solver == "newton_kl" else beta
+    structure = s.NonNegative() & s.Elastic(penalty, penalty)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = pw.factorize(
+            sparse.csr_array(V) if as_sparse else V,
+            rank,
+            loss=beta,
+            solver=solver,
+            structure_W=structure,
+            structure_H=structure,
+            init="random",
+            random_state=0,
+            max_iter=15,
+            tol=0,
+        )
+    objective = np.array([record.objective for record in result.history])
+    assert np.all(np.isfinite(objective))
+    rounding = 1e-12 if V.dtype == np.float64 else 3e-6
+    assert np.diff(objective).max() <= rounding * (objective[0] + np.power(V[V > 0].astype(float), beta).sum())
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("beta", [0.5, 1, 1.5])
+def test_new_data_on_old_parts(store, beta):
+    model = pw.NMF(4, loss=beta, init="random", random_state=0, max_iter=2000, tol=1e-6).fit(store(X))
+    W = model.transform(store(X))
+    alone = np.vstack([model.transform(store(X[i : i + 1])) for i in range(12)])
+    assert np.array_equal(W[:12], alone)
+    assert np.all(W[5] == 0)  # a sample without counts
+    if beta >= 1:
+        loss = pw.losses.Beta(beta)
+        assert loss.value(X, W @ model.components_) <= 1.0001 * loss.value(X, model.result_.W @ model.components_)
+        squares = pw.factorize(X, 4, structure_H=s.Fixed(model.components_)).W  # by least squares, it is another W
+        assert loss.value(X, W @ model.components_) < 0.999 * loss.value(X, np.maximum(squares, 1e-6) @ model.components_)
+
+
+def test_counts_out_of_reach_are_warned_of():
+    model = pw.NMF(3, loss="kl", init="random", random_state=0).fit(X)
+    new = X[:6].copy()
+    new[1, 9], new[3, 9] = 4, 1  # a word that no training document had
+    with pytest.warns(UserWarning, match="2 positive entries of X have W H = 0"):
+        W = model.transform(new)
+    known = np.delete(np.arange(40), 9)
+    part = pw.NMF(3, loss="kl").fit(X[:, known])
+    part.components_ = np.ascontiguousarray(model.components_[:, known])
+    assert np.allclose(W, part.transform(new[:, known]), atol=1e-3)  # the others are explained as if it were not there
+    held = pw.factorize(X + 1, 3, loss="kl", structure_H=s.Fixed(np.where(np.arange(40) == 9, 0.0, np.ones((3, 40)))))
+    assert held.certificate.unreached == 60
+    assert "positive entries of X where W H is 0: 60" in str(held.certificate)
+
+
+def test_a_start_full_of_zeros_is_left():
+    """Entries at 0 move again, unlike in multiplicative updates, and rows whose model is 0 are given mass."""
+    good = pw.factorize(X, 4, loss="kl", init="random", random_state=0, max_iter=2000)
+    W, H = good.W.copy(), good.H.copy()
+    W[:30] = 0
+    H[:, ::3] = 0
+    for solver in ("newton_kl", "newton"):
+        again = pw.factorize(X, 4, loss="kl", solver=solver, init=(W, H), max_iter=2000)
+        assert again.objective == pytest.approx(good.objective, rel=0.02)
+        assert again.certificate.unreached == 0
+
+
+def test_structures_hold_under_kl():
+    known = np.maximum(pw.factorize(X, 4, loss="kl", random_state=0).H[:2], 0.01)
+    result = pw.factorize(
+        sparse.csr_array(X),
+        4,
+        loss="kl",
+        structure_W=s.Box(0.05, 2),
+        structure_H=s.NonNegative() & s.Fixed(known) & s.L1(0.1),
+        random_state=0,
+        max_iter=5000,
+    )
+    assert result.converged
+    assert np.array_equal(result.H[:2], known)
+    assert result.W.min() >= 0.05
+    assert result.W.max() <= 2
+    sparser = pw.factorize(X, 4, loss="kl", structure_H=s.NonNegative() & s.L1(5.0), random_state=0, max_iter=5000)
+    assert sparser.converged
+
+
+@pytest.mark.parametrize(
+    "data, options, sentence",
+    [
+        (X, {"loss": "itakura-saito"}, "When beta_loss <= 0 and X contains zeros"),
+        (X - 1, {"loss": "kl"}, "Negative values in data"),
+        (X, {"loss": "kl", "structure_H": s.Free()}, "needs nonnegative factors: add structures.NonNegative"),
+        (X, {"loss": "kl", "solver": "gcd"}, "GCD minimises least squares only, got the loss KL"),
+        (X, {"loss": 1.5, "solver": "newton_kl"}, "NewtonKL minimises KL only, got the loss Beta"),
+        (X, {"solver": "newton"}, "Newton minimises beta-divergences other than least squares"),
+    ],
+)
+def test_what_does_not_go_together(data, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        pw.factorize(data, 3, **options)
+
+
+def test_no_bound_is_claimed_for_other_losses():
+    with pytest.raises(ValueError, match="a bound for least squares only"):
+        pw.factorize(X, 3, loss="kl", max_iter=5).certify(X)
+
+
+def test_results_are_kept(tmp_path):
+    for loss in ("kl", "itakura-saito", 1.5):
+        result = pw.factorize(X + 0.1, 3, loss=loss, random_state=0, max_iter=5)
+        same = pw.load(result.save(tmp_path / "result.partwise"))
+        assert same.loss == result.loss
+        assert same.certificate == result.certificate
+
+
+@pytest.mark.parametrize("loss", ["kl", "1.5", "beta(0.5)"])
+def test_on_the_command_line(loss, tmp_path, capsys):
+    np.save(tmp_path / "x.npy", X)
+    assert main(["fit", str(tmp_path / "x.npy"), "--rank", "3", "--loss", loss, "--out", str(tmp_path / "out")]) == 0
+    assert f"{resolve('loss', loss)} = " in capsys.readouterr().out
+    assert main(["fit", str(tmp_path / "x.npy"), "--rank", "3", "--loss", "0", "--out", str(tmp_path / "out")]) == 2
+    assert "X contains zeros" in capsys.readouterr().err
+
+
+def test_a_penalty_of_each_kind_has_its_exponent():
+    """The multiplicative update goes to the minimum of its majorizer, so it descends from anywhere."""
+    for beta in (-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0):
+        for penalty in (s.L1(2.0), s.L2(2.0)):
+            structure = s.NonNegative() & penalty
+            options = {"structure_W": structure, "structure_H": structure, "init": "random", "random_state": 1}
+            result = pw.factorize(X + 0.2, 3, loss=beta, solver="mu", max_iter=60, tol=0, **options)
+            assert np.diff([record.objective for record in result.history]).max() <= 1e-9 * result.history[0].objective
