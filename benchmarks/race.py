@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from partwise import registry
-from partwise.bench import NEAR, Contest, Heat, Side, machine, mean, partwise, race, reached, warm_up
+from partwise.bench import ITERATIONS, NEAR, Contest, Heat, Side, machine, mean, partwise, race, reached, warm_up
 
 from . import data, peers
 from .pages import ROOT, table
@@ -36,8 +36,8 @@ KL_HEADER = [
     "**speed-up, exact**",
     "**speed-up, 0.1%**",
     "starts that got there",
-    "final objective over scikit-learn's",
-    "solver",
+    "objective reached over scikit-learn's",
+    "solver taken by `auto`",
 ]
 
 
@@ -73,8 +73,14 @@ def race_all(rows: list[Row], names: list[str], attend, write, header) -> tuple[
         heats = attend(contest)
         lines.append(write(row, contest, heats))
         print(table(header, lines[-1:]).splitlines()[-1], flush=True)
-        first[row.name if row.loss in ("frobenius", "kl") else f"{row.name}, {row.loss}"] = heats[0]
+        first[title(row)] = heats[0]
     return lines, first
+
+
+def title(row: Row) -> str:
+    """Of a panel in the picture."""
+    loss = "" if row.loss in ("frobenius", "kl") else f", {row.loss}"
+    return row.name + loss + (f", {row.iterations} iterations" if row.iterations != ITERATIONS else "")
 
 
 def compete(contest: Contest, starts: int, solver: str, further: dict[str, Side]) -> list[Heat]:
@@ -93,9 +99,10 @@ def line(row: Row, contest: Contest, heats: list[Heat]) -> list:
 
 def kl_line(row: Row, contest: Contest, heats: list[Heat]) -> list:
     chosen, _ = registry.choose(contest.problem.normalized(), "auto")
+    name = next(name for name, make in registry.SOLVERS.items() if make() == chosen)
     goal = f"{row.iterations} iterations"
     loss = registry.resolve("loss", row.loss)
-    return [row.name, contest.size, row.rank, loss, goal, *outcome(row, heats), f"`{type(chosen).__name__}`"]
+    return [row.name, contest.size, row.rank, loss, goal, *outcome(row, heats), f"`{name}`"]
 
 
 def ratios(heats: list[Heat], side: str, slack: float) -> list[float | None]:

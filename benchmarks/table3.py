@@ -70,7 +70,8 @@ def history(X: np.ndarray, rank: int, solver: str, *, seed=0, target=0.0, limit=
             time_limit=limit,
             target=target * uniform(X),
         )
-    return [(record.time, record.objective / uniform(X)) for record in result.history]
+    reference = uniform(X)
+    return [(record.time, record.objective / reference) for record in result.history]
 
 
 def run() -> str:

@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 import signal
-import signal
 import time
 import warnings
 

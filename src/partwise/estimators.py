@@ -208,7 +208,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             loss=loss,
             structure_W=structure_W,
             structure_H=structure_H if update_H else Fixed(H),
-            # with the parts held the problem is convex: every solver ends at the same W, the best one soonest
+            # with the parts held the problem is convex (for 1 <= beta <= 2): every solver ends at the same W
             solver=self._solver() if update_H else "auto",
             init=start,
             n_init=self.n_init if update_H else 1,
@@ -247,6 +247,11 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return dataclasses.replace(solver, shuffle=True)
         return solver
 
+    def _multiplicative(self) -> bool:
+        """Whether zeros of a start stay zeros."""
+        solver, loss = self._solver(), self._loss()
+        return isinstance(solver, MU) or (solver == "auto" and loss.beta is not None and loss.beta < 1)
+
     def _structures(self, X, update_H) -> list[Structure]:
         """What is wanted of W and H, with scikit-learn's penalties, which follow the size of X."""
         n_samples, n_features = X.shape
@@ -282,14 +287,14 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             rank = H.shape[0]
             if H.dtype != X.dtype:
                 raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")
-            return rank, (np.zeros((X.shape[0], rank), dtype=X.dtype), H)
+            return rank, (self._flat(X, H), H)
         if W is not None or H is not None:
             warnings.warn(
                 "When init!='custom', provided W or H are ignored. Set  init='custom' to use them as initialization.",
                 RuntimeWarning,
                 stacklevel=4,
             )
-        if self._solver() == MU() and self.init == "nndsvd":
+        if self.init == "nndsvd" and self._multiplicative():
             warnings.warn(
                 "The multiplicative update ('mu') solver cannot update zeros present in the initialization, and so "
                 "leads to poorer results when used jointly with init='nndsvd'. You may try init='nndsvda' or "
@@ -298,6 +303,14 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 stacklevel=4,
             )
         return self._wanted(self._given_rank() or X.shape[1]), self.init
+
+    def _flat(self, X, H):
+        """A start for W with the parts held, each row from its own data: 0, or where that is a place from which some
+        losses do not move, equal weights that add up to the row."""
+        if self._loss().quadratic:
+            return np.zeros((X.shape[0], H.shape[0]), dtype=X.dtype)
+        sums = np.asarray(X.sum(axis=1, dtype=np.float64)).reshape(-1, 1) / (float(H.sum(dtype=np.float64)) or 1.0)
+        return np.repeat(sums, H.shape[0], axis=1).astype(X.dtype)
 
     def _custom(self, X, W, H):
         if W is None or H is None:

@@ -37,7 +37,8 @@ class Quadratic(NamedTuple):
 
     def slopes(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The gradient at A, (dim, rank), and the second derivatives entry by entry, one row for all."""
-        return A @ self.gram - self.cross, np.diag(self.gram)[None]
+        minus, plus = self.split(A)
+        return plus - minus, np.diag(self.gram)[None]
 
 
 class Tangent(NamedTuple):

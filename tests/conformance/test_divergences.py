@@ -97,47 +97,69 @@ def test_one_weight_goes_to_its_best_value(l1, l2, box, store):
 
 @betas
 @stores
+@pytest.mark.parametrize("rank", [3, 5, 9])
 @pytest.mark.parametrize("penalty", [(0.0, 0.0), (0.3, 0.2)])
-def test_rows_go_to_their_optimum(beta, store, penalty):
-    """With the other factor held a row is a small problem, convex for 1 <= beta <= 2, that SciPy solves as well."""
-    X, A, B = setting(beta, 4)
+def test_rows_go_to_their_optimum(beta, store, rank, penalty):
+    """With the other factor held a row is a small problem, convex for 1 <= beta <= 2, that SciPy solves as well; what is
+    found is stationary in any case."""
+    X, A, B = setting(beta, rank)
     data, rows = as_data(store(X)), np.array([1, 4, 8])
     l1, l2 = penalty
-    full = full_box(4, l1=l1)
+    full, loss = full_box(rank, l1=l1), Beta(beta)
 
     def objective(w, x):
-        return Beta(beta).value(x[None], w[None] @ B.T) + l1 * w.sum() + l2 / 2 * w @ w
+        return loss.value(x[None], w[None] @ B.T) + l1 * w.sum() + l2 / 2 * w @ w
 
-    new, _, _ = kernels.of(A).newton(*data.entries(0), A, B, full, l2, beta, 60, rows)
-    coordinate, _, _ = kernels.of(A).newton_kl(*data.entries(0), A, B, full, l2, (400, 0.0), rows)
+    new, _, _ = kernels.of(A).newton(*data.entries(0), A, B, full, l2, beta, (80, 0.0), rows)
     for i in rows:
-        found = minimize(objective, A[i], (X[i],), bounds=[(1e-12, None)] * 4, options={"ftol": 1e-15, "gtol": 1e-10})
-        assert objective(new[i], X[i]) <= found.fun + 1e-7 * (1 + abs(found.fun)) or not 1 <= beta <= 2
-        assert objective(new[i], X[i]) <= objective(A[i], X[i])
-        if beta == 1:
-            assert objective(coordinate[i], X[i]) == pytest.approx(objective(new[i], X[i]), rel=1e-7)
+        w, x = new[i], X[i]
+        assert objective(w, x) <= objective(A[i], x)
+        slope = (loss.gradient(x[None], w[None] @ B.T) @ B)[0] + l1 + l2 * w
+        scale = np.power(x[x > 0], beta).sum() if x.any() else 1.0
+        assert np.max(np.minimum(np.abs(slope), np.abs(w * slope) + np.maximum(-slope, 0)), initial=0) < 1e-3 * (
+            1 + scale
+        )
+        if 1 <= beta <= 2:
+            found = minimize(
+                objective, A[i], (x,), bounds=[(1e-12, None)] * rank, options={"ftol": 1e-15, "gtol": 1e-10}
+            )
+            assert objective(w, x) <= found.fun + 1e-6 * (1 + abs(found.fun))
+    if beta == 1:
+        other, _, _ = kernels.of(A).newton_kl(*data.entries(0), A, B, full, l2, (400, 0.0), rows)
+        for i in rows:
+            assert objective(other[i], X[i]) == pytest.approx(objective(new[i], X[i]), rel=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("kernel", ["newton_kl", "newton"])
 def test_no_step_raises_the_objective(kernel, seed):
-    """Wild counts from wild starts, where a bare Newton step does raise it manyfold."""
+    """Wild counts from wild starts with zeros, where a bare Newton step does raise it manyfold; penalties, bounds."""
     rng = np.random.default_rng(seed)
+    beta = 1.0 if kernel == "newton_kl" else BETAS[seed % 7] if BETAS[seed % 7] != 2 else 1.0
     X = np.floor(np.exp(rng.normal(0, 4, size=(40, 25)))) * (rng.uniform(size=(40, 25)) < 0.5)
+    X = X + 1e-3 if beta <= 0 else X
     A, B = (np.exp(rng.normal(0, 4, size=(n, 5))) * (rng.uniform(size=(n, 5)) < 0.7) for n in X.shape)
-    data, full, beta = as_data(X), full_box(5), 1.0 if kernel == "newton_kl" else BETAS[2 + seed % 5]
-    loss, before = Beta(beta), Beta(beta).value(X, A @ B.T)
+    l1, l2 = rng.choice([0.0, 0.01, 100.0], size=2)
+    low, high = (0.0, np.inf) if seed % 3 else (1e-3, 10.0)
+    A, B = np.clip(A, low, high), np.clip(B, low, high)
+    data, full = as_data(X if seed % 2 else sparse.csr_array(X)), full_box(5, l1=l1, lower=low, upper=high)
+
+    def objective(A, B):
+        penalty = sum(l1 * M.sum() + l2 / 2 * np.square(M).sum() for M in (A, B))
+        return Beta(beta).value(X, A @ B.T) + penalty
+
+    before = objective(A, B)
     for step in range(12):
         mode = step % 2
         P, Q = (A, B) if mode == 0 else (B, A)
         rows = np.arange(len(P))
         if kernel == "newton_kl":
-            P, _, _ = kernels.of(P).newton_kl(*data.entries(mode), P, Q, full, 0.0, (1, 0.0), rows)
+            P, _, _ = kernels.of(P).newton_kl(*data.entries(mode), P, Q, full, l2, (1, 0.0), rows)
         else:
-            P, _, _ = kernels.of(P).newton(*data.entries(mode), P, Q, full, 0.0, beta, 1, rows)
+            P, _, _ = kernels.of(P).newton(*data.entries(mode), P, Q, full, l2, beta, (1, 0.0), rows)
         A, B = (P, Q) if mode == 0 else (Q, P)
-        after = loss.value(X, A @ B.T)
-        assert after <= before * (1 + 1e-12) + 1e-12
+        after = objective(A, B)
+        assert after <= before * (1 + 1e-11)
         before = after
 
 

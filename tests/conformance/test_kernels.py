@@ -156,7 +156,7 @@ def test_only_the_rows_asked_for_move(name):
         "gcd": lambda k: k.gcd(A, cross, gram, full, rows, (50, 1e-3), shared=False)[0],
         "mu": lambda k: k.mu(A, A @ gram, np.abs(cross), 1.0, np.zeros(RANK), full, rows),
         "newton_kl": lambda k: k.newton_kl(*entries, A, B, full, 0.0, (2, 0.0), rows)[0],
-        "newton": lambda k: k.newton(*entries, A, B, full, 0.0, 1.0, 1, rows)[0],
+        "newton": lambda k: k.newton(*entries, A, B, full, 0.0, 1.0, (1, 0.0), rows)[0],
     }
     assert set(np.flatnonzero((call[name](kernels.of(A)) != A).any(axis=1))) == set(rows)
 

@@ -147,13 +147,11 @@ class Data(ABC):
         known = self.__dict__.setdefault("_power_sums", {})
         if (beta, mode) not in known:
             (indptr, _, values), scale = self.entries(mode)
-            entries = values.astype(np.float64) * float(scale)
-            np.power(entries, beta, out=entries, where=entries > 0)
-            known[beta, mode] = np.add.reduceat(np.append(entries, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
+            known[beta, mode] = kernels.of(values).power_sums(indptr, values, scale, beta)
         return known[beta, mode]
 
     def expansion(self, beta: float, factors: Sequence[np.ndarray], mode: int) -> tuple:
-        """`plus` and `minus`, whose difference is the gradient of the loss in one factor, and the second derivatives of
+        """`minus` and `plus`, whose difference is the gradient of the loss in one factor, and the second derivatives of
         its convex part, entry by entry: all (dim, rank) and >= 0."""
         A, B = factors[mode], factors[1 - mode]
         return kernels.of(A).expansion(*self.entries(mode), A, B, beta)

@@ -14,8 +14,8 @@ from scipy.special import xlogy
 
 from .base import Loss
 
-FLOOR = 2.0**-40
-SMALLEST = np.finfo(np.float32).tiny  # where x = 0 too
+FLOOR = 2.0**-40  # a model below this share of an entry of X counts as this share of it
+SMALLEST = 2.0**-200  # where x = 0 too
 
 
 class Divergence(Loss):
@@ -64,7 +64,7 @@ class Divergence(Loss):
         return Y ** (self.beta - 2) * (Y - X) if self.beta != 2 else Y - X
 
     def floored(self, X, Y):
-        return Y if self.beta >= 2 else np.maximum(Y, FLOOR * X + SMALLEST)
+        return Y if self.beta >= 2 else np.maximum(Y, FLOOR * X + Y.dtype.type(max(SMALLEST, np.finfo(Y.dtype).tiny)))
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,7 @@ class Beta(Divergence):
     beta: float
 
     def __post_init__(self):
-        if (
-            isinstance(self.beta, bool)
-            or not isinstance(self.beta, int | float | np.number)
-            or not np.isfinite(self.beta)
-        ):
+        number = isinstance(self.beta, int | float | np.number) and not isinstance(self.beta, bool)
+        if not number or not np.isfinite(self.beta):
             raise ValueError(f"beta must be a finite number, got {self.beta!r}")
         object.__setattr__(self, "beta", float(self.beta))

@@ -144,7 +144,8 @@ class BlockDescent(Solver):
             # rows that are done stay as they are, whatever the others still need
             expansion = problem.expansion(state.points, mode)
             left = problem.row_stationarity(state.points, mode, expansion)
-            rows = np.flatnonzero(left > max(state.tol, np.finfo(A.dtype).eps))
+            if state.objective < np.inf:  # in the first step all move: at W = 0 the measure may see nothing to gain
+                rows = np.flatnonzero(left > max(state.tol, np.finfo(A.dtype).eps))
             state.expansions[mode] = expansion
         elif state.expansions[mode] is None:
             state.expansions[mode] = self.expand(problem, mode, state)

@@ -11,7 +11,7 @@ from .mu import mu
 from .newton import newton
 from .newton_kl import newton_kl
 from .products import dense_product, is_narrow, sparse_product, transposed_product
-from .sums import extremes, gram, inner, sum_abs, sum_squares
+from .sums import extremes, gram, inner, power_sums, sum_abs, sum_squares
 
 alone = blas.on_one_thread  # a context in which kernels have the cores to themselves
 
@@ -32,6 +32,7 @@ __all__ = [
     "mu",
     "newton",
     "newton_kl",
+    "power_sums",
     "sparse_product",
     "sum_abs",
     "sum_squares",

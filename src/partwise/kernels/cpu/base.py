@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
-from .simd import LINE
+from .simd import LINE, VECTOR
 
 
 def drop_stale() -> None:
@@ -36,6 +36,13 @@ def aligned(n, like):
     space = np.zeros(n + LINE // like.itemsize, like.dtype)
     skip = (-space.ctypes.data) % LINE // like.itemsize
     return space[skip : skip + n]
+
+
+@compiled
+def padded_to(n, itemsize):
+    """The room that n numbers take in whole vectors."""
+    lanes = VECTOR // itemsize
+    return -(-n // lanes) * lanes
 
 
 @compiled

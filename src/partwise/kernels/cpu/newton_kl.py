@@ -5,7 +5,7 @@ import numpy as np
 from .. import threads
 from .base import aligned, compiled, result_for
 from .products import padded
-from .rows import divergence, join_parts, read_row, revive, room_for, sums_of, take_parts, unreached
+from .rows import divergence, join_parts, open_row, panel_of, room_for, sums_of, tasks
 from .simd import combine, moments, pull, renew
 
 SAFE = 0.65  # of an entry: a Newton step down by at most this share of it cannot raise the objective
@@ -49,24 +49,24 @@ def _sweep(c, parts, places, n_parts, slope, l2, low, high, x, y, z, v, H, lengt
 
 
 @compiled
-def _newton_kl(indptr, indices, values, scale, A, B, sums, l1, lower, upper, l2, sweeps, eps, rows, out, start, stop):
+def _newton_kl(
+    indptr, indices, values, scale, A, B, H, stride, sums, l1, lower, upper, l2, sweeps, eps, rows, out, start, stop
+):
     """Returns what each component could have gained, and `sum x log(x / y) - x` after the update."""
     rank = A.shape[1]
-    H, stride, whole, length = room_for(indptr, indices, A, B, 1.0, rows, start, stop)
+    H, stride, whole, length = room_for(indptr, A, B, H, stride, rows, start, stop)
     x, y, z, v = aligned(length, A), aligned(length, A), aligned(length, A), aligned(length, A)
     w, c, pulls = np.empty(rank, A.dtype), np.empty(rank, A.dtype), aligned(B.shape[1], A)
     parts, places, slope = np.empty(rank, np.int64), np.empty(rank, np.int64), sums + l1
-    gains, further, loss = np.zeros(rank), np.zeros(rank), 0.0
+    costs, gains, further, loss = slope + l2, np.zeros(rank), np.zeros(rank), 0.0
     lower_step, upper_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
     for t in range(start, stop):
         i = rows[t]
         low, high = lower[i * lower_step], upper[i * upper_step]
-        first, n, length = read_row(indptr, indices, values, scale, i, whole, B.shape[0], x)
-        for k in range(rank):
-            w[k] = A[i, k]
-        n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
-        if unreached(x, y, n) and revive(w, x, y, n, 1.0, indices, first, whole, B, slope + l2, low, high):
-            n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
+        first, n, length, n_parts = open_row(
+            *(indptr, indices, values, scale, i, whole, A, B, H, stride, 1.0),
+            *(slope, l2, costs, low, high, w, parts, places, c, x, y),
+        )
         renew(x, y, H, 0, A.dtype.type(0), length, z, v)
         # weights at 0 whose slope keeps them there are left alone until the next visit
         sums_of(z, indices, first, n, length, whole, B, H, stride, pulls)
@@ -96,12 +96,13 @@ def newton_kl(rows_of_X, scale, A, B, box, l2, inner, rows):
     Also returns `gain_columns` as found on the way, and the loss of these rows after the update, but for `sum Y`."""
     kind, out = A.dtype.type, result_for(A, rows)
     sums = B.sum(axis=0, dtype=np.float64).astype(A.dtype)
-    wide = padded(B, kind(1))
-    work = (np.diff(rows_of_X[0])[rows] + 16) * np.int64(4 * A.shape[1])
+    panel, wide = panel_of(rows_of_X, B, 1), padded(B, kind(1))
     gains, losses = zip(
         *threads.run(
-            lambda i, j: _newton_kl(*rows_of_X, kind(scale), A, wide, sums, *box, kind(l2), *inner, rows, out, i, j),
-            threads.balanced(work),
+            lambda i, j: _newton_kl(
+                *rows_of_X, kind(scale), A, wide, *panel, sums, *box, kind(l2), *inner, rows, out, i, j
+            ),
+            tasks(rows_of_X, B, 1, rows, 4 * A.shape[1]),
         )
     )
     return out, np.sum(gains, axis=0), sum(losses)

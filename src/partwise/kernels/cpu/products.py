@@ -5,11 +5,24 @@ from functools import reduce
 import numpy as np
 
 from .. import threads
-from .base import aligned, compiled
+from .base import aligned, compiled, padded_to
 from .simd import LINE, VECTOR, gather, scatter
 
 TILE = 4  # vectors of a row of B that are summed at once; wider rows take several passes
 NARROW = 1 << 18  # bytes: a part of the second-level cache
+
+
+@compiled
+def gather_vectors(count, values, indices, first, last, flat, offset, stride, out):
+    """`gather` for 1 to 4 vectors: their number has to be a literal, since it says how many registers the loop uses."""
+    if count == 1:
+        gather(1, values, indices, first, last, flat, offset, stride, out)
+    elif count == 2:
+        gather(2, values, indices, first, last, flat, offset, stride, out)
+    elif count == 3:
+        gather(3, values, indices, first, last, flat, offset, stride, out)
+    else:
+        gather(4, values, indices, first, last, flat, offset, stride, out)
 
 
 @compiled
@@ -21,15 +34,7 @@ def _gather_rows(rows, B, offset, count, out, start, stop):
     width = min(count * VECTOR // B.itemsize, out.shape[1] - offset)
     for i in range(start, stop):
         first, last = np.int64(indptr[i]), np.int64(indptr[i + 1])
-        # the number of vectors has to be a literal: it says how many registers the loop uses
-        if count == 1:
-            gather(1, values, indices, first, last, flat, offset, stride, sums)
-        elif count == 2:
-            gather(2, values, indices, first, last, flat, offset, stride, sums)
-        elif count == 3:
-            gather(3, values, indices, first, last, flat, offset, stride, sums)
-        else:
-            gather(4, values, indices, first, last, flat, offset, stride, sums)
+        gather_vectors(count, values, indices, first, last, flat, offset, stride, sums)
         for k in range(width):
             out[i, offset + k] = sums[k]
 
@@ -77,15 +82,9 @@ def _pad(B, scale, out, start, stop):
         out[i, B.shape[1] :] = 0
 
 
-def padded_width(rank, itemsize):
-    """`rank` filled up to whole vectors."""
-    lanes = VECTOR // itemsize
-    return -(-rank // lanes) * lanes
-
-
 def padded(B, scale):
     """`B * scale`, rows filled up with zeros to whole vectors."""
-    width = padded_width(B.shape[1], B.itemsize)
+    width = padded_to(B.shape[1], B.itemsize)
     space = np.empty(B.shape[0] * width + LINE // B.itemsize, B.dtype)
     skip = (-space.ctypes.data) % LINE // B.itemsize  # to the beginning of a cache line, as `aligned`, but not zeroed
     out = space[skip : skip + B.shape[0] * width].reshape(B.shape[0], width)
@@ -116,7 +115,7 @@ def transposed_product(rows, B, scale, dim):
 
 def is_narrow(dim, rank, itemsize):
     """Whether a product with `dim` rows is small enough to be summed in the cache of a core."""
-    return dim * padded_width(rank, itemsize) * itemsize <= NARROW
+    return dim * padded_to(rank, itemsize) * itemsize <= NARROW
 
 
 def dense_product(X, B, scale):

@@ -15,12 +15,14 @@ import math
 
 import numpy as np
 
-from .base import aligned, compiled
-from .simd import FLOOR, LINE, TINY, VECTOR, bits_of, combine, dots, gather, number_of
+from .. import threads
+from .base import aligned, compiled, padded_to
+from .products import gather_vectors
+from .simd import FLOOR, HUGE, LINE, TINY, VECTOR, bits_of, combine, dots, number_of
 
 LN2 = math.log(2)
-TINIEST = TINY[4]
-SMALL = TINY[8]
+SMALL, SMALL_SINGLE = TINY[8], TINY[4]  # numbers that compiled code knows by name
+LARGE, LARGE_SINGLE = HUGE[8], HUGE[4]
 
 
 @compiled
@@ -44,13 +46,6 @@ def logarithm(x):
 
 
 @compiled
-def padded_to(n, itemsize):
-    """The room that n numbers take in whole vectors."""
-    lanes = VECTOR // itemsize
-    return -(-n // lanes) * lanes
-
-
-@compiled
 def stride_of(n, itemsize):
     """The distance of rows of n numbers: whole cache lines, an odd number of them, so that columns do not collide."""
     lines = -(-n * itemsize // LINE)
@@ -58,30 +53,45 @@ def stride_of(n, itemsize):
 
 
 @compiled
+def _turn(B, H, stride, start, stop):
+    for j in range(start, stop):
+        for k in range(B.shape[1]):
+            H[k * stride + j] = B[j, k]
+
+
 def turned(B):
-    """The rows of B', padded, one after the other, and their distance."""
+    """The rows of B', padded with zeros, one after the other, and their distance."""
     dim, rank = B.shape
     stride = stride_of(dim, B.itemsize)
-    H = aligned(rank * stride, B)
-    for j in range(dim):
-        for k in range(rank):
-            H[k * stride + j] = B[j, k]
+    H = np.zeros(rank * stride, B.dtype)
+    threads.run(lambda i, j: _turn(B, H, stride, i, j), threads.even(dim, rank, threads.LIGHT_WORK))
     return H, stride
 
 
+def tasks(rows_of_X, B, beta, rows, work):
+    """Boundaries of tasks of about the same size: rows with all their entries, `work` for each, and something more."""
+    lengths = np.diff(rows_of_X[0])[rows] if beta == 1 else np.full(rows.size, B.shape[0])
+    return threads.balanced((lengths + 16) * np.int64(work))
+
+
+def panel_of(rows_of_X, B, beta):
+    """What a task gets of the other factor: H and the distance of its rows where every entry of a row of X matters;
+    where only nonzeros do, nothing yet (distance 0), since each task gathers its own."""
+    whole = rows_of_X[1] is None or beta != 1
+    return turned(B) if whole else (np.zeros(0, B.dtype), 0)
+
+
 @compiled
-def room_for(indptr, indices, A, B, beta, rows, start, stop):
-    """H and the distance of its rows, with room for the longest of the given rows; whether H holds all of B, because
-    every entry of a row matters; and the length of such a row, padded."""
-    rank = A.shape[1]
-    if indices is None or beta != 1:
-        H, stride = turned(B[:, :rank])
+def room_for(indptr, A, B, H, stride, rows, start, stop):
+    """H with room for the longest of the given rows, the distance of its rows, whether it is whole, and the length of
+    such a row, padded."""
+    if stride > 0:
         return H, stride, True, padded_to(B.shape[0], A.itemsize)
     longest = 0
     for t in range(start, stop):
         longest = max(longest, indptr[rows[t] + 1] - indptr[rows[t]])
-    stride = stride_of(longest, A.itemsize)
-    return aligned(rank * stride, A), stride, False, padded_to(longest, A.itemsize)
+    own = stride_of(longest, A.itemsize)
+    return aligned(A.shape[1] * own, A), own, False, padded_to(longest, A.itemsize)
 
 
 @compiled
@@ -169,16 +179,7 @@ def gather_sums(z, indices, first, n, B, out):
     width, flat, here = B.shape[1], B.reshape(B.size), indices[first : first + n]
     lanes = VECTOR // B.itemsize
     for offset in range(0, width, 4 * lanes):
-        # the number of vectors has to be a literal: it says how many registers the loop uses
-        count, target = min(4, (width - offset) // lanes), out[offset:]
-        if count == 1:
-            gather(1, z, here, 0, n, flat, offset, width, target)
-        elif count == 2:
-            gather(2, z, here, 0, n, flat, offset, width, target)
-        elif count == 3:
-            gather(3, z, here, 0, n, flat, offset, width, target)
-        else:
-            gather(4, z, here, 0, n, flat, offset, width, target)
+        gather_vectors(min(4, (width - offset) // lanes), z, here, 0, n, flat, offset, width, out[offset:])
 
 
 @compiled
@@ -194,8 +195,7 @@ def unreached(x, y, n):
 def revive(w, x, y, n, beta, indices, first, whole, B, costs, lower, upper):
     """Give mass to a row where its model is 0 under a positive entry that its free components could reach: for
     beta <= 1 nothing costs more, and beyond Newton's method leaves there slowly. It goes along `h_j`, and comes to
-    `x_j` in all, each weight at its cost in mass and penalties, or for beta > 1 to a little of that, which surely gains.
-    Returns whether any was given."""
+    `x_j` in all, each weight at its cost, or for beta > 1 to a little of that. Returns whether any was given."""
     share, changed = (1.0 if beta <= 1 else 2.0**-10), False
     for j in range(n):
         if x[j] > 0 and y[j] <= FLOOR * x[j]:
@@ -214,6 +214,16 @@ def revive(w, x, y, n, beta, indices, first, whole, B, costs, lower, upper):
 
 
 @compiled
+def value_of(c, parts, n_parts, x, y, n, beta, constant, l2):
+    """The objective of a row, in double precision; `constant` is the slope that does not depend on the model."""
+    total = divergence(x, y, n, beta)
+    for a in range(n_parts):
+        weight = np.float64(c[a])
+        total += weight * (constant[parts[a]] + l2 * weight / 2)
+    return total
+
+
+@compiled
 def divergence(x, y, n, beta):
     """`sum d(x, y)` over n entries, but for the linear term of KL, in double precision."""
     total, tiny = 0.0, SMALL
@@ -227,10 +237,6 @@ def divergence(x, y, n, beta):
             a = np.float64(x[j])
             r = a / max(np.float64(y[j]), FLOOR * a + tiny)
             total += r - logarithm(r + tiny) - 1
-    elif beta == 2:
-        for j in range(n):
-            e = np.float64(x[j]) - np.float64(y[j])
-            total += e * e / 2
     else:
         for j in range(n):
             a = np.float64(x[j])
@@ -241,27 +247,74 @@ def divergence(x, y, n, beta):
 
 
 @compiled
-def slopes(x, y, n, length, beta, first, second):
-    """`first = d'`, but for the linear term of KL, and `second = d''` of the convex part, with y above its floor."""
-    tiny, floor = x.dtype.type(TINIEST), x.dtype.type(FLOOR)
+def split(x, y, n, length, beta, minus, plus, second):
+    """`d' = plus - minus`, both >= 0, and `d''` of the convex part, with y above its floor; KL without its linear term,
+    plus = 0."""
+    single = x.itemsize == 4
+    tiny, huge = x.dtype.type(SMALL_SINGLE if single else SMALL), x.dtype.type(LARGE_SINGLE if single else LARGE)
+    floor = x.dtype.type(FLOOR)
     for j in range(n, length):
-        first[j] = second[j] = 0
+        minus[j] = plus[j] = second[j] = 0
     if beta == 1:
         for j in range(n):
             inverse = 1 / max(y[j], floor * x[j] + tiny)
-            z = x[j] * inverse
-            first[j] = -z
-            second[j] = z * inverse
+            minus[j] = x[j] * inverse
+            plus[j] = 0
+            second[j] = min(minus[j] * inverse, huge)
     elif beta == 0:
         for j in range(n):
             inverse = 1 / max(y[j], floor * x[j] + tiny)
-            z = x[j] * inverse
-            first[j] = (1 - z) * inverse
-            second[j] = 2 * z * inverse * inverse
+            ratio = x[j] * inverse
+            plus[j] = inverse
+            minus[j] = ratio * inverse
+            second[j] = min(2 * min(minus[j], huge) * inverse, huge)
     else:
         convex, own = max(beta - 1, 0.0), max(2 - beta, 0.0)
         for j in range(n):
             b = np.float64(max(y[j], floor * x[j] + tiny))
             power = b ** (beta - 2)
-            first[j] = power * (b - x[j])
-            second[j] = power * (convex + own * x[j] / b)
+            plus[j] = min(power * b, np.float64(huge))
+            minus[j] = min(power * x[j], np.float64(huge))
+            second[j] = min(power * (convex + own * x[j] / b), np.float64(huge))
+
+
+@compiled
+def open_row(
+    indptr,
+    indices,
+    values,
+    scale,
+    i,
+    whole,
+    A,
+    B,
+    H,
+    stride,
+    beta,
+    constant,
+    l2,
+    costs,
+    low,
+    high,
+    w,
+    parts,
+    places,
+    c,
+    x,
+    y,
+):
+    """Read a row of X and of A, list its parts and make its model; where that is 0 under positive entries, revive the
+    row, unless its objective would rise. Returns where the row begins, its length, that padded, and how many parts."""
+    first, n, length = read_row(indptr, indices, values, scale, i, whole, B.shape[0], x)
+    for k in range(w.size):
+        w[k] = A[i, k]
+    n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
+    if beta < 2 and unreached(x, y, n):
+        before = value_of(c, parts, n_parts, x, y, n, beta, constant, l2)
+        if revive(w, x, y, n, beta, indices, first, whole, B, costs, low, high):
+            n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
+            if value_of(c, parts, n_parts, x, y, n, beta, constant, l2) > before:
+                for k in range(w.size):
+                    w[k] = A[i, k]
+                n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
+    return first, n, length, n_parts

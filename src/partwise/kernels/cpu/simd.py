@@ -13,14 +13,16 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
+from ...losses.beta import FLOOR
+
 LINE = 64  # bytes of a cache line
 VECTOR = 64 if binding.get_host_cpu_features().get("avx512f") else 32  # bytes
 VECTORS = 8  # in a row of `panel`: half of the registers, or a quarter, and enough to hide the time of an addition
 
 BLOCK = 4  # vectors that `combine` sums at once
 TILE = 4 if VECTOR == 64 else 3  # rows and columns of `tile`: their products fill most registers
-FLOOR = 2.0**-40  # a model below this share of an entry of X counts as this share of it
-TINY = {8: 2.0**-960, 4: 2.0**-96}  # what a model is held above where X is 0, by bytes: safe to divide by, squared
+TINY = {8: 2.0**-200, 4: 2.0**-100}  # what a model is held above where X is 0, by bytes: its powers are numbers
+HUGE = {8: 2.0**800, 4: 2.0**80}  # what second derivatives are held below, so that sums of them are numbers
 
 INT = ir.IntType(64)
 
@@ -93,6 +95,11 @@ class Vectors:
         floor = self.multiply_add(self.constant(FLOOR), value, self.constant(TINY[self.itemsize]))
         return self.builder.select(self.builder.fcmp_ordered(">", model, floor), model, floor)
 
+    def below_huge(self, value):
+        """The value, but at most `HUGE`."""
+        huge = self.constant(HUGE[self.itemsize])
+        return self.builder.select(self.builder.fcmp_ordered("<", value, huge), value, huge)
+
     def accumulate(self, first, last, initial, turn):
         """`for p in range(first, last): sums = turn(p, sums)`, sums in registers; returns them."""
         builder = self.builder
@@ -159,8 +166,7 @@ def gather(typingctx, count, values, indices, first, last, B, offset, stride, ou
             row = builder.add(offset, builder.mul(v.integer(index, p), stride))
             return [v.multiply_add(weight, v.load(b, row, i), sums[i]) for i in numbers]
 
-        zero = ir.Constant(v.type, [0.0] * v.width)
-        sums = v.accumulate(first, last, [zero for _ in numbers], turn)
+        sums = v.accumulate(first, last, [v.zero for _ in numbers], turn)
         for i in numbers:
             v.store(sums[i], o, INT(0), i)
         return context.get_dummy_value()
@@ -305,7 +311,7 @@ def renew(typingctx, x, y, H, offset, d, n, z, v):
             inverse = builder.fdiv(code.constant(1.0), code.above_floor(value, model))
             ratio = builder.fmul(value, inverse)
             code.store(ratio, pz, at, 0)
-            code.store(builder.fmul(ratio, inverse), pv, at, 0)
+            code.store(code.below_huge(builder.fmul(ratio, inverse)), pv, at, 0)
             return []
 
         code.accumulate(INT(0), code.count(n), [], turn)

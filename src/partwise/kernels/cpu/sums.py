@@ -63,3 +63,25 @@ def gram(A):
     dim, rank = A.shape
     pieces = threads.run(lambda i, j: A[i:j].T @ A[i:j], threads.even(dim, rank**2, GRAM_WORK))
     return pieces[0] if len(pieces) == 1 else np.sum(pieces, axis=0)
+
+
+@compiled
+def _power_sums(indptr, values, scale, beta, out, start, stop):
+    for i in range(start, stop):
+        total = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            value = np.float64(values[p] * scale)
+            if value > 0:
+                total += value**beta
+        out[i] = total
+
+
+def power_sums(indptr, values, scale, beta):
+    """`sum (value scale)^beta` over the positive values of each row, (dim,)."""
+    out = np.empty(indptr.size - 1)
+    work = np.diff(indptr) + np.int64(1)
+    threads.run(
+        lambda i, j: _power_sums(indptr, values, scale, float(beta), out, i, j),
+        threads.balanced(work, threads.LIGHT_WORK),
+    )
+    return out
