@@ -100,8 +100,8 @@ def test_one_weight_goes_to_its_best_value(l1, l2, box, store):
 @pytest.mark.parametrize("rank", [3, 5, 9])
 @pytest.mark.parametrize("penalty", [(0.0, 0.0), (0.3, 0.2)])
 def test_rows_go_to_their_optimum(beta, store, rank, penalty):
-    """With the other factor held a row is a small problem, convex for 1 <= beta <= 2, that SciPy solves as well; what is
-    found is stationary in any case."""
+    """With the other factor held a row is a small problem, convex for 1 <= beta <= 2, that SciPy solves as well; what
+    is found is stationary in any case."""
     X, A, B = setting(beta, rank)
     data, rows = as_data(store(X)), np.array([1, 4, 8])
     l1, l2 = penalty

@@ -8,6 +8,7 @@ from .base import require, whole
 from .block import BlockDescent, Update
 
 ALONE = 20  # steps where the other factors are held
+WIDE = 20  # parts from which on whole rows were faster than single entries, for KL on dense data
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,9 @@ class Newton(BlockDescent):
         return super().supports(problem)
 
     def prefer(self, problem):
-        if problem.loss.beta == 1 and problem.data.product_cost < math.prod(problem.data.shape):
-            return 2.0, "Newton's method on whole rows, for KL better where X is dense"
+        dense = problem.data.product_cost == math.prod(problem.data.shape)
+        if problem.loss.beta == 1 and not (dense and problem.rank >= WIDE):
+            return 2.0, "Newton's method on whole rows, for KL better where X is dense and parts are many"
         return 2.8, "Newton's method on whole rows"
 
     def expand(self, problem, mode, state):

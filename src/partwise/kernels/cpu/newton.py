@@ -197,8 +197,8 @@ def _newton(
         i = rows[t]
         low, high = lower[i * lower_step], upper[i * upper_step]
         begin, n, length, n_parts = open_row(
-            *(indptr, indices, values, scale, i, whole, A, B, H, stride, beta),
-            *(constant, l2, costs, low, high, w, parts, places, c, x, y),
+            *(indptr, indices, values, scale, i, whole, A, B, H, stride, beta, constant, l2, costs),
+            *(low, high, w, parts, places, c, x, y),
         )
         most = 0.0
         for step in range(max(steps, DAMPED)):

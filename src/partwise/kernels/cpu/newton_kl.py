@@ -64,8 +64,8 @@ def _newton_kl(
         i = rows[t]
         low, high = lower[i * lower_step], upper[i * upper_step]
         first, n, length, n_parts = open_row(
-            *(indptr, indices, values, scale, i, whole, A, B, H, stride, 1.0),
-            *(slope, l2, costs, low, high, w, parts, places, c, x, y),
+            *(indptr, indices, values, scale, i, whole, A, B, H, stride, 1.0, slope, l2, costs),
+            *(low, high, w, parts, places, c, x, y),
         )
         renew(x, y, H, 0, A.dtype.type(0), length, z, v)
         # weights at 0 whose slope keeps them there are left alone until the next visit
