@@ -10,12 +10,15 @@ from .rows import (
     SMALL_SINGLE,
     divergence,
     join_parts,
-    open_row,
     panel_of,
+    read_row,
+    rescue,
     room_for,
     split,
     sums_of,
+    take_parts,
     tasks,
+    unreached,
 )
 from .simd import FLOOR, TILE, combine, tile
 
@@ -196,10 +199,15 @@ def _newton(
     for t in range(start, stop):
         i = rows[t]
         low, high = lower[i * lower_step], upper[i * upper_step]
-        begin, n, length, n_parts = open_row(
-            *(indptr, indices, values, scale, i, whole, A, B, H, stride, beta, constant, l2, costs),
-            *(low, high, w, parts, places, c, x, y),
-        )
+        begin, n, length = read_row(indptr, indices, values, scale, i, whole, B.shape[0], x)
+        for k in range(rank):
+            w[k] = A[i, k]
+        n_parts = take_parts(w, indices, begin, n, length, whole, B, H, stride, parts, places, c, y)
+        if beta < 2 and unreached(x, y, n):
+            n_parts = rescue(
+                *(w, A, i, n, begin, length, indices, whole, B, H, stride, beta, constant, l2, costs),
+                *(low, high, parts, places, c, x, y),
+            )
         most = 0.0
         for step in range(max(steps, DAMPED)):
             split(x, y, n, length, beta, minus, plus, second)

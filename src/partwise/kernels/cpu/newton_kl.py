@@ -5,7 +5,7 @@ import numpy as np
 from .. import threads
 from .base import aligned, compiled, result_for
 from .products import padded
-from .rows import divergence, join_parts, open_row, panel_of, room_for, sums_of, tasks
+from .rows import divergence, join_parts, panel_of, read_row, rescue, room_for, sums_of, take_parts, tasks, unreached
 from .simd import combine, moments, pull, renew
 
 SAFE = 0.65  # of an entry: a Newton step down by at most this share of it cannot raise the objective
@@ -63,10 +63,15 @@ def _newton_kl(
     for t in range(start, stop):
         i = rows[t]
         low, high = lower[i * lower_step], upper[i * upper_step]
-        first, n, length, n_parts = open_row(
-            *(indptr, indices, values, scale, i, whole, A, B, H, stride, 1.0, slope, l2, costs),
-            *(low, high, w, parts, places, c, x, y),
-        )
+        first, n, length = read_row(indptr, indices, values, scale, i, whole, B.shape[0], x)
+        for k in range(rank):
+            w[k] = A[i, k]
+        n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
+        if unreached(x, y, n):
+            n_parts = rescue(
+                *(w, A, i, n, first, length, indices, whole, B, H, stride, 1.0, slope, l2, costs),
+                *(low, high, parts, places, c, x, y),
+            )
         renew(x, y, H, 0, A.dtype.type(0), length, z, v)
         # weights at 0 whose slope keeps them there are left alone until the next visit
         sums_of(z, indices, first, n, length, whole, B, H, stride, pulls)

@@ -18,7 +18,7 @@ import numpy as np
 from .. import threads
 from .base import aligned, compiled, padded_to
 from .products import gather_vectors
-from .simd import FLOOR, HUGE, LINE, TINY, VECTOR, bits_of, combine, dots, number_of
+from .simd import FLOOR, HUGE, LINE, TINY, VECTOR, bits_of, combine, divergences, dots, number_of
 
 LN2 = math.log(2)
 SMALL, SMALL_SINGLE = TINY[8], TINY[4]  # numbers that compiled code knows by name
@@ -228,10 +228,7 @@ def divergence(x, y, n, beta):
     """`sum d(x, y)` over n entries, but for the linear term of KL, in double precision."""
     total, tiny = 0.0, SMALL
     if beta == 1:
-        for j in range(n):
-            a = np.float64(x[j])
-            b = max(np.float64(y[j]), FLOOR * a + tiny)
-            total += a * logarithm(a / b + tiny) - a
+        total = divergences(x, y, padded_to(n, x.itemsize))
     elif beta == 0:
         for j in range(n):
             a = np.float64(x[j])
@@ -279,14 +276,15 @@ def split(x, y, n, length, beta, minus, plus, second):
 
 
 @compiled
-def open_row(
-    indptr,
-    indices,
-    values,
-    scale,
-    i,
-    whole,
+def rescue(
+    w,
     A,
+    i,
+    n,
+    first,
+    length,
+    indices,
+    whole,
     B,
     H,
     stride,
@@ -296,25 +294,19 @@ def open_row(
     costs,
     low,
     high,
-    w,
     parts,
     places,
     c,
     x,
     y,
 ):
-    """Read a row of X and of A, list its parts and make its model; where that is 0 under positive entries, revive the
-    row, unless its objective would rise. Returns where the row begins, its length, that padded, and how many parts."""
-    first, n, length = read_row(indptr, indices, values, scale, i, whole, B.shape[0], x)
-    for k in range(w.size):
-        w[k] = A[i, k]
+    """Revive a row whose model is 0 under positive entries, unless its objective would rise; as `take_parts`."""
     n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
-    if beta < 2 and unreached(x, y, n):
-        before = value_of(c, parts, n_parts, x, y, n, beta, constant, l2)
-        if revive(w, x, y, n, beta, indices, first, whole, B, costs, low, high):
+    before = value_of(c, parts, n_parts, x, y, n, beta, constant, l2)
+    if revive(w, x, y, n, beta, indices, first, whole, B, costs, low, high):
+        n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
+        if value_of(c, parts, n_parts, x, y, n, beta, constant, l2) > before:
+            for k in range(w.size):
+                w[k] = A[i, k]
             n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
-            if value_of(c, parts, n_parts, x, y, n, beta, constant, l2) > before:
-                for k in range(w.size):
-                    w[k] = A[i, k]
-                n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
-    return first, n, length, n_parts
+    return n_parts
