@@ -15,7 +15,7 @@ from . import data
 from .pages import table
 
 STARTS = 3
-LIMIT = 10.0  # seconds
+LIMIT = 6.0  # seconds
 SOLVERS = ("auto", "newton_kl", "mu")
 HEADER = ["data", "size", "rank", "relative divergence", *(f"`{name}`, s" for name in SOLVERS)]
 HEADER += ["their CCD, s", "their Multiplicative, s"]
