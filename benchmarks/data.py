@@ -14,6 +14,15 @@ class Absent(Exception):
     """The data set is not on this machine."""
 
 
+def loaded(entries):
+    """Entries with their data; those whose data are not here are named and left out."""
+    for entry in entries:
+        try:
+            yield entry, entry.load()
+        except Absent as error:
+            print(f"{entry.name}: {error}")
+
+
 def archive(name: str):
     path = local_archive(name)
     if path is None:

@@ -60,12 +60,7 @@ def seconds(X, entry: Entry, solver: str, seed: int) -> tuple[float, float]:
 
 def run() -> str:
     lines = []
-    for entry in ENTRIES:
-        try:
-            X = entry.load()
-        except data.Absent as error:
-            print(f"{entry.name}: {error}")
-            continue
+    for entry, X in data.loaded(ENTRIES):
         seconds(X[:50], entry._replace(error=0.9), "auto", 0)
         seconds(X[:50], entry._replace(error=0.9), "gcd", 0)
         cells = []

@@ -76,12 +76,7 @@ def history(X: np.ndarray, rank: int, solver: str, *, seed=0, target=0.0, limit=
 
 def run() -> str:
     lines, finals = [], []
-    for entry in ENTRIES:
-        try:
-            X = entry.load()
-        except data.Absent as error:
-            print(f"{entry.name}: {error}")
-            continue
+    for entry, X in data.loaded(ENTRIES):
         least = 1e-8 if entry.name.startswith("Synth") else 0.0  # a planted X can be met exactly: no need to go on
         runs = {}
         for solver in SOLVERS:

@@ -71,9 +71,7 @@ class Update(NamedTuple):
     """What an update of one factor found."""
 
     factor: np.ndarray
-    gains: (
-        np.ndarray
-    )  # what each component could have gained before, as `Structure.gains` has it or an estimate, (rank,)
+    gains: np.ndarray  # what each component could have gained, as `Structure.gains` has it or an estimate, (rank,)
     fit: float | None = None  # the loss with the new factor, where it is known without further work
 
 
@@ -173,6 +171,23 @@ class BlockDescent(Solver):
         self.advance(state, problem.modes[-1])
         if state.momentum:
             state.momentum.succeed()
+
+
+class RowDescent(BlockDescent):
+    """Solvers whose updates look at the rows of X themselves; subclasses give `descend_rows`."""
+
+    @abstractmethod
+    def descend_rows(self, problem: Problem, state: State, arguments: tuple, rows: np.ndarray) -> tuple:
+        """The new factor, gains and loss from a kernel; `arguments` are those that all of them take."""
+
+    def expand(self, problem, mode, state):
+        return None
+
+    def update(self, problem, mode, state, rows):
+        A, B, data = state.points[mode], state.points[1 - mode], problem.data
+        arguments = (*data.entries(mode), A, B, state.boxes[mode], problem.structures[mode].ridge)
+        factor, gains, fit = self.descend_rows(problem, state, arguments, rows)
+        return Update(factor, gains, data.whole_loss(fit, problem.loss.beta, (factor, B), rows))
 
 
 def retreat(state: State) -> None:

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 from .. import kernels
 from .base import require, whole
-from .block import BlockDescent, Update
+from .block import RowDescent
 
 ALONE = 20  # steps where the other factors are held
 WIDE = 20  # parts from which on whole rows were faster than single entries, for KL on dense data
 
 
 @dataclass(frozen=True)
-class Newton(BlockDescent):
+class Newton(RowDescent):
     """`steps` steps on each row: the quadratic model of the loss in the row, within the bounds, is minimised by
-    coordinate descent, and the step cut short where the objective would rise. Where the divergence is not convex
+    coordinate descent, and the step held back where the objective could rise. Where the divergence is not convex
     (beta < 1, beta > 2) its concave part is taken as linear."""
 
     steps: int = 1
@@ -34,14 +34,6 @@ class Newton(BlockDescent):
             return 2.0, "Newton's method on whole rows, for KL better where X is dense and parts are many"
         return 2.8, "Newton's method on whole rows"
 
-    def expand(self, problem, mode, state):
-        return None  # the update looks at X itself
-
-    def update(self, problem, mode, state, rows):
-        A, B, data = state.points[mode], state.points[1 - mode], problem.data
-        ridge = problem.structures[mode].ridge
+    def descend_rows(self, problem, state, arguments, rows):
         inner = (ALONE, state.tol**2) if problem.separable else (self.steps, 0.0)
-        factor, gains, fit = kernels.of(A).newton(
-            *data.entries(mode), A, B, state.boxes[mode], ridge, problem.loss.beta, inner, rows
-        )
-        return Update(factor, gains, data.whole_loss(fit, problem.loss.beta, (factor, B), rows))
+        return kernels.of(state.points[0]).newton(*arguments, problem.loss.beta, inner, rows)

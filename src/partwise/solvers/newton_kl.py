@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from .. import kernels
 from .base import require, whole
-from .block import BlockDescent, Update
+from .block import RowDescent
 
 ALONE = 100  # sweeps where the other factors are held
 
 
 @dataclass(frozen=True)
-class NewtonKL(BlockDescent):
+class NewtonKL(RowDescent):
     """A Newton step on each entry in turn, `sweeps` times over a row while it is at hand, fewer once one gains less
     than `eps` of the best one. Zeros of a sparse X cost nothing.
 
@@ -33,12 +33,6 @@ class NewtonKL(BlockDescent):
     def prefer(self, problem):
         return 2.5, "Newton coordinate descent, the fastest measured for KL on sparse data or with few parts"
 
-    def expand(self, problem, mode, state):
-        return None  # the update looks at X itself
-
-    def update(self, problem, mode, state, rows):
-        A, B, data = state.points[mode], state.points[1 - mode], problem.data
-        ridge = problem.structures[mode].ridge
+    def descend_rows(self, problem, state, arguments, rows):
         inner = (ALONE, min(self.eps, state.tol**2)) if problem.separable else (self.sweeps, self.eps)
-        factor, gains, fit = kernels.of(A).newton_kl(*data.entries(mode), A, B, state.boxes[mode], ridge, inner, rows)
-        return Update(factor, gains, data.whole_loss(fit, problem.loss.beta, (factor, B), rows))
+        return kernels.of(state.points[0]).newton_kl(*arguments, inner, rows)

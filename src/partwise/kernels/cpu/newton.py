@@ -40,7 +40,7 @@ def _curvatures(second, H, places, n_parts, length, U, stride, block, Q):
         for other in range(0, first + 1, TILE):
             for b in range(TILE):
                 here[b] = places[min(other + b, n_parts - 1)]
-            tile(U, 0, H, here, stride, length, block)
+            tile(U, stride, H, here, length, block)
             for a in range(first, min(first + TILE, n_parts)):
                 for b in range(other, min(other + TILE, n_parts)):
                     Q[a, b] = Q[b, a] = block[(a - first) * TILE + b - other]
@@ -127,7 +127,7 @@ def _is_safe(x, y, u, n, beta, linear, minus, plus):
 
 
 @compiled
-def _hold_back(c, start, Q, lo, hi, n_parts, places, H, length, beta, y, n, g, d, u):
+def _hold_back(c, start, Q, lo, hi, n_parts, beta, y, u, n, g, d):
     """A step that is safe: the minimum of the quadratic model with weights that fall by no more than the model may, or
     for beta > 2, where the curvature grows as the model does, a part of the way."""
     share = y.dtype.type(safe_share(beta))
@@ -139,7 +139,6 @@ def _hold_back(c, start, Q, lo, hi, n_parts, places, H, length, beta, y, n, g, d
         part = y.dtype.type(share / _reach(y, u, n, beta))
         for a in range(n_parts):
             d[a] *= part
-    combine(d, places, n_parts, H, length, u)
 
 
 @compiled
@@ -206,7 +205,7 @@ def _newton(
         if beta < 2 and unreached(x, y, n):
             n_parts = rescue(
                 *(w, A, i, n, begin, length, indices, whole, B, H, stride, beta, constant, l2, costs),
-                *(low, high, parts, places, c, x, y),
+                *(low, high, parts, places, c, n_parts, x, y),
             )
         most = 0.0
         for step in range(max(steps, DAMPED)):
@@ -228,7 +227,7 @@ def _newton(
                 linear += d[a] * (constant[parts[a]] + l2 * (c[a] + d[a]))
             safe = _is_safe(x, y, u, n, beta, linear, minus, plus)
             if not safe:
-                _hold_back(c, g0, Q, lo, hi, n_parts, places, H, length, beta, y, n, g, d, u)
+                _hold_back(c, g0, Q, lo, hi, n_parts, beta, y, u, n, g, d)
             for a in range(n_parts):
                 c[a] = min(max(c[a] + d[a], low[parts[a]]), high[parts[a]])
                 w[parts[a]] = c[a]

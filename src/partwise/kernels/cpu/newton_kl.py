@@ -70,7 +70,7 @@ def _newton_kl(
         if unreached(x, y, n):
             n_parts = rescue(
                 *(w, A, i, n, first, length, indices, whole, B, H, stride, 1.0, slope, l2, costs),
-                *(low, high, parts, places, c, x, y),
+                *(low, high, parts, places, c, n_parts, x, y),
             )
         renew(x, y, H, 0, A.dtype.type(0), length, z, v)
         # weights at 0 whose slope keeps them there are left alone until the next visit

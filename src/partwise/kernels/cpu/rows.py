@@ -18,7 +18,7 @@ import numpy as np
 from .. import threads
 from .base import aligned, compiled, padded_to
 from .products import gather_vectors
-from .simd import FLOOR, HUGE, LINE, TINY, VECTOR, bits_of, combine, divergences, dots, number_of
+from .simd import FLOOR, HUGE, LINE, TINY, VECTOR, bits_of, combine, dots, number_of
 
 LN2 = math.log(2)
 SMALL, SMALL_SINGLE = TINY[8], TINY[4]  # numbers that compiled code knows by name
@@ -228,7 +228,10 @@ def divergence(x, y, n, beta):
     """`sum d(x, y)` over n entries, but for the linear term of KL, in double precision."""
     total, tiny = 0.0, SMALL
     if beta == 1:
-        total = divergences(x, y, padded_to(n, x.itemsize))
+        for j in range(n):
+            a = np.float64(x[j])
+            b = max(np.float64(y[j]), FLOOR * a + tiny)
+            total += a * logarithm(a / b + tiny) - a
     elif beta == 0:
         for j in range(n):
             a = np.float64(x[j])
@@ -297,11 +300,12 @@ def rescue(
     parts,
     places,
     c,
+    n_parts,
     x,
     y,
 ):
-    """Revive a row whose model is 0 under positive entries, unless its objective would rise; as `take_parts`."""
-    n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
+    """Revive a row whose model is 0 under positive entries, unless its objective would rise. Returns how many parts it
+    uses then."""
     before = value_of(c, parts, n_parts, x, y, n, beta, constant, l2)
     if revive(w, x, y, n, beta, indices, first, whole, B, costs, low, high):
         n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)

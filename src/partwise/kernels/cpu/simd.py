@@ -7,8 +7,6 @@ plain Numba: `panel` 2.5 times faster in double precision and 5 times in single,
 Numba's disk cache does not notice changes in this file, which is compiled into others: `base.py` drops what is older.
 """
 
-import math
-
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
@@ -96,28 +94,6 @@ class Vectors:
         """The model, but at least `FLOOR value`, and not 0."""
         floor = self.multiply_add(self.constant(FLOOR), value, self.constant(TINY[self.itemsize]))
         return self.builder.select(self.builder.fcmp_ordered(">", model, floor), model, floor)
-
-    def logarithm(self, value):
-        """As `rows.logarithm`, of a vector."""
-        builder, whole = self.builder, ir.VectorType(INT, self.width)
-
-        def integers(number):
-            return ir.Constant(whole, [number] * self.width)
-
-        bits = builder.bitcast(value, whole)
-        exponent = builder.sitofp(builder.sub(builder.lshr(bits, integers(52)), integers(1023)), self.type)
-        mantissa = builder.or_(builder.and_(bits, integers(0x000FFFFFFFFFFFFF)), integers(0x3FF0000000000000))
-        m = builder.bitcast(mantissa, self.type)
-        above = builder.fcmp_ordered(">", m, self.constant(2**0.5))
-        m = builder.select(above, builder.fmul(m, self.constant(0.5)), m)
-        exponent = builder.select(above, builder.fadd(exponent, self.constant(1.0)), exponent)
-        one = self.constant(1.0)
-        f = builder.fdiv(builder.fsub(m, one), builder.fadd(m, one))
-        square = builder.fmul(f, f)
-        series = self.constant(1 / 21)
-        for number in range(19, 0, -2):
-            series = self.multiply_add(series, square, self.constant(1 / number))
-        return self.multiply_add(exponent, self.constant(math.log(2)), builder.fmul(builder.fadd(f, f), series))
 
     def below_huge(self, value):
         """The value, but at most `HUGE`."""
@@ -345,35 +321,6 @@ def renew(typingctx, x, y, H, offset, d, n, z, v):
 
 
 @intrinsic
-def divergences(typingctx, x, y, n):
-    """`sum x log(x / y) - x` over n entries, whole vectors, in double precision, y held above `FLOOR x`."""
-    check(x, y)
-    signature = types.float64(x, y, types.int64)
-
-    def generate(context, builder, signature, arguments):
-        code = Vectors(context, builder, ir.DoubleType())
-        stored = ir.VectorType(context.get_value_type(x.dtype), code.width)
-        px, py = (code.pointer(signature.args[i], arguments[i]) for i in range(2))
-
-        def read(pointer, at):
-            place = builder.bitcast(builder.gep(pointer, [at]), stored.as_pointer())
-            vector = builder.load(place, align=4)
-            return vector if stored == code.type else builder.fpext(vector, code.type)
-
-        def turn(p, sums):
-            at = builder.mul(p, INT(code.width))
-            value = read(px, at)
-            ratio = builder.fdiv(value, code.above_floor(value, read(py, at)))
-            logarithm = code.logarithm(builder.fadd(ratio, code.constant(TINY[8])))
-            return [code.multiply_add(value, builder.fsub(logarithm, code.constant(1.0)), sums[0])]
-
-        (total,) = code.accumulate(INT(0), code.count(arguments[2]), [code.zero], turn)
-        return code.total(total)
-
-    return signature, generate
-
-
-@intrinsic
 def pull(typingctx, x, y, H, offset, d, n):
     """`sum x h / (y + d h)`, the denominator held above `FLOOR x`, for `h = H[offset:]`."""
     check(x, y, H)
@@ -398,17 +345,17 @@ def pull(typingctx, x, y, H, offset, d, n):
 
 
 @intrinsic
-def tile(typingctx, U, start, H, places, stride, n, out):
-    """`out[a, b] = sum U[start + a stride:] H[places[b]:]` over n entries, whole vectors; a, b < `TILE`."""
+def tile(typingctx, U, stride, H, places, n, out):
+    """`out[a, b] = sum U[a stride:] H[places[b]:]` over n entries, whole vectors; a, b < `TILE`."""
     check(U, H, out)
-    signature = types.void(U, types.int64, H, places, types.int64, types.int64, out)
+    signature = types.void(U, types.int64, H, places, types.int64, out)
 
     def generate(context, builder, signature, arguments):
         code = Vectors(context, builder, context.get_value_type(U.dtype))
-        pu, ph, pp, po = (code.pointer(signature.args[i], arguments[i]) for i in (0, 2, 3, 6))
-        start, stride, n = arguments[1], arguments[4], arguments[5]
+        pu, ph, pp, po = (code.pointer(signature.args[i], arguments[i]) for i in (0, 2, 3, 5))
+        stride, n = arguments[1], arguments[4]
         numbers = range(TILE)
-        left = [builder.add(start, builder.mul(stride, INT(a))) for a in numbers]
+        left = [builder.mul(stride, INT(a)) for a in numbers]
         right = [code.integer(pp, INT(b)) for b in numbers]
 
         def turn(p, sums):
