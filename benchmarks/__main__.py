@@ -44,4 +44,5 @@ def main() -> None:
             pages.renew(PAGES[name], name, text)
 
 
-main()
+if __name__ == "__main__":  # not in the processes of the race
+    main()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 
 import numpy as np
 
@@ -43,38 +45,50 @@ KL_HEADER = [
 
 def run(names: list[str], starts: int, solver: str, with_peers: bool) -> str:
     """Least squares, against scikit-learn's coordinate descent."""
-
-    def attend(contest):
-        return compete(contest, starts, solver, peers.sides(contest) if with_peers else {})
-
-    lines, drawn = race_all(ROWS, names, attend, line, HEADER)
-    draw({name: heat for name, heat in drawn.items() if name in DRAWN}, "docs/race.png")
+    lines, drawn = race_all("race", names, starts, solver, with_peers)
+    if not names:
+        draw({name: heat for name, heat in drawn.items() if name in DRAWN}, "docs/race.png")
     return f"{machine()}\n\n{table(HEADER, lines)}"
 
 
 def run_kl(names: list[str], starts: int, solver: str) -> str:
     """Other losses, against scikit-learn's multiplicative updates."""
-    lines, drawn = race_all(KL_ROWS, names, lambda contest: compete(contest, starts, solver, {}), kl_line, KL_HEADER)
-    draw(drawn, "docs/race_kl.png")
+    lines, drawn = race_all("kl", names, starts, solver, with_peers=False)
+    if not names:
+        draw(drawn, "docs/race_kl.png")
     return f"{machine()}\n\n{table(KL_HEADER, lines)}"
 
 
-def race_all(rows: list[Row], names: list[str], attend, write, header) -> tuple[list, dict[str, Heat]]:
-    """The lines of a table, and the first heat of each row by its title."""
+def race_all(race_name: str, names: list[str], *settings, **options) -> tuple[list, dict[str, Heat]]:
+    """The lines of a table, and the first heat of each row by its title.
+
+    Every row has a process of its own: what one leaves behind in the memory of a process makes others faster, up to
+    twice for scikit-learn.
+    """
     lines, first = [], {}
-    for row in rows:
+    rows, _, header = RACES[race_name]
+    for number, row in enumerate(rows):
         if names and not any(name in row.name for name in names):
             continue
-        try:
-            contest = row.contest()
-        except data.Absent as error:
-            lines.append([row.name, f"skipped: {error}", *[""] * (len(header) - 2)])
-            continue
-        heats = attend(contest)
-        lines.append(write(row, contest, heats))
+        with ProcessPoolExecutor(1, get_context("spawn")) as alone:
+            written, heat = alone.submit(attend, race_name, number, *settings, **options).result()
+        lines.append(written + [""] * (len(header) - len(written)))
         print(table(header, lines[-1:]).splitlines()[-1], flush=True)
-        first[title(row)] = heats[0]
+        if heat is not None:
+            first[title(row)] = heat
     return lines, first
+
+
+def attend(race_name: str, number: int, starts: int, solver: str, with_peers: bool) -> tuple[list, Heat | None]:
+    """One row: its line, and its first heat."""
+    rows, write, _ = RACES[race_name]
+    row = rows[number]
+    try:
+        contest = row.contest()
+    except data.Absent as error:
+        return [row.name, f"skipped: {error}"], None
+    heats = compete(contest, starts, solver, peers.sides(contest) if with_peers else {})
+    return write(row, contest, heats), heats[0]
 
 
 def title(row: Row) -> str:
@@ -103,6 +117,9 @@ def kl_line(row: Row, contest: Contest, heats: list[Heat]) -> list:
     goal = f"{row.iterations} iterations"
     loss = registry.resolve("loss", row.loss)
     return [row.name, contest.size, row.rank, loss, goal, *outcome(row, heats), f"`{name}`"]
+
+
+RACES = {"race": (ROWS, line, HEADER), "kl": (KL_ROWS, kl_line, KL_HEADER)}
 
 
 def ratios(heats: list[Heat], side: str, slack: float) -> list[float | None]:

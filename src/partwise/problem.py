@@ -46,7 +46,7 @@ class Tangent(NamedTuple):
 
     minus: np.ndarray  # the gradient is `plus - minus`, both (dim, rank) and >= 0
     plus: np.ndarray
-    curvature: np.ndarray  # second derivatives entry by entry, of the convex part, (dim, rank)
+    curvature: np.ndarray | None  # second derivatives entry by entry, of the convex part, where they were asked for
 
     def split(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """`minus` and `plus`."""
@@ -54,6 +54,7 @@ class Tangent(NamedTuple):
 
     def slopes(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The gradient at A and the second derivatives, both (dim, rank)."""
+        assert self.curvature is not None
         return self.plus - self.minus, self.curvature
 
 
@@ -148,9 +149,10 @@ class Problem:
 
     # -- optimality ------------------------------------------------------------------------------------
 
-    def expansion(self, factors: Factors, mode: int) -> Expansion:
+    def expansion(self, factors: Factors, mode: int, curved: bool = True) -> Expansion:
         """The smooth part of the objective, the loss with the ridge of the structure, as a function of one factor: the
-        whole of it for least squares, around the present factor otherwise."""
+        whole of it for least squares, around the present factor otherwise, with its curvature unless that is not
+        needed."""
         ridge = self.structures[mode].ridge
         if self.loss.quadratic:
             gram = hadamard(gram_of(B) for other, B in enumerate(factors) if other != mode)
@@ -158,9 +160,10 @@ class Problem:
                 gram = gram + gram.dtype.type(ridge) * np.eye(self.rank, dtype=gram.dtype)
             return Quadratic(gram, self.data.cross(factors, mode))
         assert self.loss.beta is not None, "expansions are for beta-divergences"
-        minus, plus, curvature = self.data.expansion(self.loss.beta, factors, mode)
+        minus, plus, curvature = self.data.expansion(self.loss.beta, factors, mode, curved)
         if ridge:
-            plus, curvature = plus + plus.dtype.type(ridge) * factors[mode], curvature + plus.dtype.type(ridge)
+            plus = plus + plus.dtype.type(ridge) * factors[mode]
+            curvature = curvature + plus.dtype.type(ridge) if curved else None
         return Tangent(minus, plus, curvature)
 
     def gradient(self, factors: Factors, mode: int) -> np.ndarray:

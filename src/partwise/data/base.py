@@ -150,11 +150,11 @@ class Data(ABC):
             known[beta, mode] = kernels.of(values).power_sums(indptr, values, scale, beta)
         return known[beta, mode]
 
-    def expansion(self, beta: float, factors: Sequence[np.ndarray], mode: int) -> tuple:
-        """`minus` and `plus`, whose difference is the gradient of the loss in one factor, and the second derivatives of
-        its convex part, entry by entry: all (dim, rank) and >= 0."""
+    def expansion(self, beta: float, factors: Sequence[np.ndarray], mode: int, curved: bool = True) -> tuple:
+        """`minus` and `plus`, whose difference is the gradient of the loss in one factor, and where `curved` the second
+        derivatives of its convex part, entry by entry: all (dim, rank) and >= 0."""
         A, B = factors[mode], factors[1 - mode]
-        return kernels.of(A).expansion(*self.entries(mode), A, B, beta)
+        return kernels.of(A).expansion(*self.entries(mode), A, B, beta, curved)
 
     def divergence(self, beta: float, factors: Sequence[np.ndarray]) -> tuple[float, int]:
         """The loss, and how many positive entries of X the model does not reach."""

@@ -9,6 +9,7 @@ from .. import kernels
 from .block import BlockDescent, Update
 
 NOTHING = 2.0**-120  # an entry below this share of the largest in its column is 0
+FAINT, TINY = 2.0**-60, 2.0**-100  # an entry below this share, or this, cannot gain anything to speak of
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,19 @@ class MU(BlockDescent):
             return 3.0, "multiplicative updates with extrapolation: on spectra they end in better optima than Newton's"
         return 0.5, "multiplicative updates with extrapolation"
 
+    def expand(self, problem, mode, state):
+        return problem.expansion(state.points, mode, curved=False)
+
     def update(self, problem, mode, state, rows):
-        A, expansion, structure = state.points[mode], state.expansions[mode], problem.structures[mode]
-        minus, plus = expansion.split(A)
-        power = exponent(problem.loss.beta, structure.ridge > 0)
+        A, structure, beta = state.points[mode], problem.structures[mode], problem.loss.beta
+        minus, plus = state.expansions[mode].split(A)
+        power = exponent(beta, structure.ridge > 0)
+        # the curvature of the majorizer, which lies above that of the objective and costs nothing
+        d = (max(beta - 1, 0) * plus + max(2 - beta, 0) * minus) / np.maximum(A, FAINT * A.max(axis=0) + TINY)
         # an entry that vanishes never quite does, and numbers too small for full precision are slow to work with
         least = ((0.0 if problem.separable else NOTHING) * A.max(axis=0)).astype(A.dtype)
         factor = kernels.of(A).mu(A, plus, minus, power, least, state.boxes[mode], rows)
-        return Update(factor, structure.gains(A, *expansion.slopes(A)))
+        return Update(factor, structure.gains(A, plus - minus, d.astype(A.dtype, copy=False)))
 
     def beyond(self, new, old, beta, box):
         return super().beyond(new, np.minimum(new, old), beta, box)
