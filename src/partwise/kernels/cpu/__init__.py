@@ -11,7 +11,9 @@ from .mu import mu
 from .newton import newton
 from .newton_kl import newton_kl
 from .products import dense_product, is_narrow, sparse_product, transposed_product
+from .smooth_l1 import smooth_l1
 from .sums import extremes, gram, inner, power_sums, sum_abs, sum_squares
+from .weighted_median import residuals, weighted_median
 
 alone = blas.on_one_thread  # a context in which kernels have the cores to themselves
 
@@ -33,8 +35,11 @@ __all__ = [
     "newton",
     "newton_kl",
     "power_sums",
+    "residuals",
+    "smooth_l1",
     "sparse_product",
     "sum_abs",
     "sum_squares",
     "transposed_product",
+    "weighted_median",
 ]
