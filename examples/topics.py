@@ -59,6 +59,7 @@ for ax, k in zip(figure.subplots(order.size // 3, 3).flat, order):
     top = np.argsort(-topics[k])[:8]
     ax.barh(np.arange(8), topics[k, top], color=["#2b6cb0", "#c2410c", "#15803d"][int(use[:, k].argmax())])
     ax.set_yticks(np.arange(8), terms[top])
+    ax.locator_params(axis="x", nbins=4)
     ax.invert_yaxis()
     ax.set_title(f"{use[:, k].max():.0%} of its words in {COLLECTIONS[int(use[:, k].argmax())]}", fontsize=10)
     ax.spines[["top", "right"]].set_visible(False)

@@ -88,7 +88,10 @@ def test_on_the_command_line(tmp_path, capsys):
     assert "x.npy (40 × 30, rank 3), to scikit-learn's 200 iterations:" in out
     assert "cores, Python" in out
     assert main(["bench", str(tmp_path / "x.npy"), "--rank", "3", "--starts", "1", "--loss", "kl"]) == 0
-    assert "x.npy (40 × 30, rank 3)" in capsys.readouterr().out
+    assert "x.npy (40 × 30, rank 3, KL())" in capsys.readouterr().out
+    for loss, why in (("kl", "needs a file"), ("l1", "scikit-learn has no solver"), ("poisson", "unknown loss")):
+        assert main(["bench", "--loss", loss]) == 2
+        assert why in capsys.readouterr().err
     assert main(["bench", "--starts", "0"]) == 2
     assert "--starts must be at least 1" in capsys.readouterr().err
 

@@ -33,6 +33,17 @@ def test_a_loss_that_is_none(name):
         resolve("loss", name)
 
 
+@pytest.mark.parametrize("loss", ["itakura-saito", 0.5])
+def test_auto_leaves_zeros_of_a_start(loss):
+    """Below beta = 1 it takes multiplicative updates, which alone would never."""
+    P = X[:, X.any(axis=0)][X.any(axis=1)] + 0.5
+    good = pw.factorize(P, 4, loss=loss, random_state=0, max_iter=300)
+    for start in ("nndsvd", (np.vstack([good.W[:-1], 0 * good.W[-1:]]), good.H)):
+        result = pw.factorize(P, 4, loss=loss, init=start, random_state=0, max_iter=300)
+        assert result.fit < 1.2 * good.fit
+        assert result.certificate.unreached == 0
+
+
 def test_beta_2_is_least_squares():
     one, two = (pw.factorize(X, 3, loss=loss, random_state=0, max_iter=20) for loss in ("frobenius", pw.losses.Beta(2)))
     assert one.solver == two.solver

@@ -214,7 +214,8 @@ def summary(contest: Contest, heats: list[Heat]) -> str:
     """What a person wants to know of a contest, in a line."""
     exact, near = ([heat.speed_up("partwise", slack) for heat in heats] for slack in (1.0, NEAR))
     goal = f"relative squared error {contest.target:g}" if contest.target else f"{contest.iterations} iterations"
-    size = f"{contest.name} ({contest.size}, rank {contest.rank})"
+    loss = "" if contest.problem.loss.quadratic else f", {contest.problem.loss}"
+    size = f"{contest.name} ({contest.size}, rank {contest.rank}{loss})"
     return f"{size}, to scikit-learn's {goal}: {in_words(exact)}; to 0.1% above: {in_words(near)}"
 
 

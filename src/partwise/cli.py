@@ -19,7 +19,7 @@ from .factorize import factorize
 from .io import read, write_result
 from .io.write import summary
 from .plots import check_image_shape
-from .registry import INITS, LOSSES, SOLVERS
+from .registry import INITS, LOSSES, SOLVERS, resolve
 from .result import Result
 from .structures import Fixed, NonNegative
 from .validation import checked_data, checked_rank
@@ -96,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
     bench_.set_defaults(command=bench)
     bench_.add_argument("file", nargs="?", help="your data, as for fit; without it, generated data, about a minute")
     bench_.add_argument("--rank", type=int, default=20, help="number of parts, with a file")
-    bench_.add_argument("--loss", default="frobenius", help="as for fit, with a file")
+    bench_.add_argument("--loss", default="frobenius", help="as for fit; other than least squares with a file only")
     bench_.add_argument("--key", help="name of the array in an .npz with several")
     bench_.add_argument("--starts", type=int, default=3, help="random starts of each race")
     bench_.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
@@ -187,11 +187,16 @@ def bench(options) -> int:
 
     if options.starts < 1:
         raise ValueError(f"--starts must be at least 1, got {options.starts}")
+    loss = resolve("loss", options.loss)
+    if loss.beta is None:
+        raise ValueError(f"--loss {options.loss}: scikit-learn has no solver for it to race against")
     if options.file:
         X = checked_data(read(options.file, options.key).X)
         contests = [racing.Contest(Path(options.file).name, X, checked_rank(options.rank), loss=options.loss)]
-    else:
+    elif loss.quadratic:
         contests = racing.short_contests()
+    else:
+        raise ValueError(f"--loss {options.loss} needs a file: the generated data are for least squares")
     sides = {"partwise": partial(racing.partwise, solver=options.solver)}
     for contest in contests:
         racing.warm_up(contest, sides)

@@ -42,7 +42,7 @@ class Divergence(Loss):
                 f"use a positive beta_loss: {self} is infinite at zeros"
             )
         if not nonnegative:
-            return f"{self} needs nonnegative factors: add structures.NonNegative() to both"
+            return f"{self} needs nonnegative factors: add structures.NonNegative(), 'nonnegative & ...', to both"
         return None
 
     def value(self, X, Y):
@@ -97,5 +97,5 @@ class Beta(Divergence):
     def __post_init__(self):
         number = isinstance(self.beta, int | float | np.number) and not isinstance(self.beta, bool)
         if not number or not np.isfinite(self.beta):
-            raise ValueError(f"beta must be a finite number, got {self.beta!r}")
+            raise ValueError(f"beta must be a finite number, such as beta(1.5), got {self.beta!r}")
         object.__setattr__(self, "beta", float(self.beta))

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import kernels
+from ..problem import Factors, Kinks, Problem
 from .block import BlockDescent, Update
 
 NOTHING = 2.0**-120  # an entry below this share of the largest in its column is 0
-FAINT, TINY = 2.0**-60, 2.0**-100  # an entry below this share, or this, cannot gain anything to speak of
+LITTLE = 2.0**-10  # of the mean of a column: what zeros of a start become
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class MU(BlockDescent):
     """`A <- A * (minus / (plus + l1))^gamma`, within the bounds, `plus - minus` being the gradient. Zeros stay zeros.
 
     gamma is 1 for 1 <= beta <= 2, or what makes the objective fall for sure elsewhere. `extrapolate`: start each update
-    from beyond the last, where an entry grew.
+    from beyond the last, where an entry grew, and at the beginning lift zeros of the start that want to grow.
     """
 
     extrapolate: bool = False
@@ -38,22 +39,36 @@ class MU(BlockDescent):
             return 3.0, "multiplicative updates with extrapolation: on spectra they end in better optima than Newton's"
         return 0.5, "multiplicative updates with extrapolation"
 
-    def expand(self, problem, mode, state):
-        return problem.expansion(state.points, mode, curved=False)
+    def init(self, problem, factors, tol, rng):
+        state = super().init(problem, factors, tol, rng)
+        if self.extrapolate and any((factors[mode] == 0).any() for mode in problem.modes):
+            points = [lifted(problem, factors, mode) if mode in problem.modes else A for mode, A in enumerate(factors)]
+            if problem.objective(points) < problem.objective(factors):
+                state.points[:] = points
+        return state
 
     def update(self, problem, mode, state, rows):
-        A, structure, beta = state.points[mode], problem.structures[mode], problem.loss.beta
-        minus, plus = state.expansions[mode].split(A)
-        power = exponent(beta, structure.ridge > 0)
-        # the curvature of the majorizer, which lies above that of the objective and costs nothing
-        d = (max(beta - 1, 0) * plus + max(2 - beta, 0) * minus) / np.maximum(A, FAINT * A.max(axis=0) + TINY)
+        A, expansion, structure = state.points[mode], state.expansions[mode], problem.structures[mode]
+        minus, plus = expansion.split(A)
+        power = exponent(problem.loss.beta, structure.ridge > 0)
         # an entry that vanishes never quite does, and numbers too small for full precision are slow to work with
         least = ((0.0 if problem.separable else NOTHING) * A.max(axis=0)).astype(A.dtype)
         factor = kernels.of(A).mu(A, plus, minus, power, least, state.boxes[mode], rows)
-        return Update(factor, structure.gains(A, plus - minus, d.astype(A.dtype, copy=False)))
+        return Update(factor, problem.relative_gain(structure.gains(A, *expansion.slopes(A))))
 
     def beyond(self, new, old, beta, box):
         return super().beyond(new, np.minimum(new, old), beta, box)
+
+
+def lifted(problem: Problem, factors: Factors, mode: int) -> np.ndarray:
+    """A factor with the zeros a little above 0 that want to grow, and may."""
+    A, structure, expansion = factors[mode], problem.structures[mode].elementwise, problem.expansion(factors, mode)
+    assert structure is not None
+    assert not isinstance(expansion, Kinks)
+    (l1, lower, upper), (minus, plus) = structure.box(A), expansion.split(A)
+    mean = A.mean(axis=0, dtype=np.float64)
+    little = (LITTLE * np.where(mean > 0, mean, mean.mean() or 1.0)).astype(A.dtype)
+    return np.where((A == 0) & (plus + l1 < (1 - LITTLE) * minus), np.clip(little, lower, upper), A)
 
 
 def exponent(beta: float, ridge: bool) -> float:

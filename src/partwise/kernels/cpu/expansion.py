@@ -12,7 +12,6 @@ from .rows import divergence, panel_of, read_row, room_for, split, sums_of, take
 def _expand(
     indptr, indices, values, scale, A, B, squares, H, stride, H2, beta, rows, minus, plus, curvature, start, stop
 ):
-    """`curvature` has no rows where it is not wanted."""
     rank = A.shape[1]
     H, stride, whole, length = room_for(indptr, A, B, H, stride, rows, start, stop)
     x, y, a, b, q = aligned(length, A), aligned(length, A), aligned(length, A), aligned(length, A), aligned(length, A)
@@ -31,26 +30,25 @@ def _expand(
             sums_of(b, indices, first, n, length, whole, B, H, stride, sums)
             for k in range(rank):
                 plus[i, k] = sums[k]
-        if curvature.size > 0:
-            sums_of(q, indices, first, n, length, whole, squares, H2, stride, sums)
-            for k in range(rank):
-                curvature[i, k] = sums[k]
+        sums_of(q, indices, first, n, length, whole, squares, H2, stride, sums)
+        for k in range(rank):
+            curvature[i, k] = sums[k]
 
 
-def expansion(rows_of_X, scale, A, B, beta, curved):
+def expansion(rows_of_X, scale, A, B, beta):
     """`minus` and `plus`, both (dim, rank) and >= 0, whose difference `plus - minus` is the gradient of the loss in A,
-    and its second derivatives entry by entry, of the convex part, (dim, rank), or None where `curved` is False."""
+    and its second derivatives entry by entry, of the convex part, (dim, rank)."""
     kind, rows = A.dtype.type, np.arange(A.shape[0])
-    minus, plus, curvature = np.empty_like(A), np.empty_like(A), np.empty((len(A) if curved else 0, A.shape[1]), kind)
+    minus, plus, curvature = np.empty_like(A), np.empty_like(A), np.empty_like(A)
     if beta == 1:
         plus[:] = B.sum(axis=0, dtype=np.float64)
     (H, stride), wide = panel_of(rows_of_X, B, beta), padded(B, kind(1))
-    factor = (wide, wide * wide, H, stride, H * H) if curved else (wide, wide, H, stride, H)
+    factor = wide, wide * wide, H, stride, H * H
     threads.run(
         lambda i, j: _expand(*rows_of_X, kind(scale), A, *factor, float(beta), rows, minus, plus, curvature, i, j),
         tasks(rows_of_X, B, beta, rows, 4 * A.shape[1]),
     )
-    return minus, plus, curvature if curved else None
+    return minus, plus, curvature
 
 
 @compiled
