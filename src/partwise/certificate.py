@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import eigvalsh
 
 from .data import Data
-from .problem import Factors, Problem
+from .problem import Factors, Problem, dead_parts, is_binary
+from .solve import Run
 from .units import exponent_of, times_power
 
 FULL_SIDE = 5000  # largest smaller side whose eigenvalues are all computed
@@ -25,6 +27,9 @@ class Certificate:
     tol: float
     dead_parts: tuple[int, ...]  # components that are zero
     unreached: int  # positive entries of X where W H is 0, if the loss is infinite there; it is computed with a floor
+    unsettled: tuple[int, int] | None = None  # L1: entries of the factors not at their exact best value, and all
+    blocks: tuple[float, float] | None = None  # what linear programs gained, and what they would still gain
+    disagreements: tuple[int, int] | None = None  # entries where 0/1 data are not W H, and not its Boolean product
 
     @property
     def feasible(self) -> bool:
@@ -37,28 +42,52 @@ class Certificate:
     def __str__(self):
         feasible = "yes" if self.feasible else f"no, off by up to {max(self.violations):.1e}"
         stationary = "yes" if self.stationary else "no"
-        lines = [
-            f"feasible: {feasible}",
-            f"stationary: {stationary} ({self.stationarity:.1e}, tol {self.tol:g})",
-        ]
+        lines = [f"feasible: {feasible}", f"stationary: {stationary} ({self.stationarity:.1e}, tol {self.tol:g})"]
+        if self.unsettled:
+            count, total = self.unsettled
+            hint = "" if self.blocks else "; several at once might still gain, see exact_blocks"
+            lines.append(f"entries at their exact minimiser, the others held: {total - count} of {total}{hint}")
+        if self.blocks:
+            lines.append(
+                "rows solved as linear programs gained {:.6g}, and would gain another {:.2g}".format(*self.blocks)
+            )
         if self.dead_parts:
             lines.append(f"parts that are zero: {', '.join(map(str, self.dead_parts))}")
         if self.unreached:
             lines.append(f"positive entries of X where W H is 0: {self.unreached}")
+        if self.disagreements:
+            lines.append("entries where X is not W H: {}, not the Boolean product: {}".format(*self.disagreements))
         return "\n".join(lines)
 
 
-def certificate(problem: Problem, factors: Factors, stationarity: float, tol: float) -> Certificate:
+def certificate(problem: Problem, run: Run, tol: float) -> Certificate:
+    """Of the factors of a run, in the units of the problem."""
+    factors, stationarity = run.factors, run.history[-1].stationarity
     violations = tuple(
         times_power(s.violation(A), e) for s, A, e in zip(problem.structures, factors, problem.exponents)
     )
-    return Certificate(violations, stationarity, tol, dead_parts(factors), problem.unreached(factors))
+    about = violations, stationarity, tol, dead_parts(factors), problem.unreached(factors)
+    if problem.loss.beta is not None:
+        return Certificate(*about)
+    counts = [int(problem.kinks(factors, mode).unsettled.sum()) for mode in problem.modes]
+    unsettled = sum(counts), sum(factors[mode].size for mode in problem.modes)
+    blocks = (run.details["gained"], run.details["left"]) if "left" in run.details else None
+    return Certificate(*about, unsettled, blocks, disagreements(problem, problem.to_user(factors)))
 
 
-def dead_parts(factors: Factors) -> tuple[int, ...]:
-    """Components that are zero in some factor, and so add nothing."""
-    alive = np.all([A.any(axis=0) for A in factors], axis=0)
-    return tuple(np.flatnonzero(~alive).tolist())
+def disagreements(problem: Problem, factors: Factors) -> tuple[int, int] | None:
+    """In how many entries 0/1 data differ from `W H`, where overlapping 0/1 parts add up, and from its Boolean product;
+    None where not all is 0/1. Parts are multiplied as sparse matrices, some rows at a time."""
+    level = problem.data.level
+    if level is None or times_power(level, sum(problem.exponents)) not in (0, 1) or not is_binary(factors):
+        return None
+    W, H = sparse.csr_array(factors[0]), sparse.csr_array(factors[1].T)
+    added = either = 0
+    for rows in problem.data.row_blocks():
+        X, Y = sparse.csr_array(problem.data.matrix[rows]).sign(), W[rows] @ H
+        added += (Y != X).nnz
+        either += (Y.sign() != X).nnz
+    return added, either
 
 
 @dataclass(frozen=True)

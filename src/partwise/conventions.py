@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .problem import Factors, Problem
+from .problem import Factors, Problem, is_binary
 from .solve import Run
 
 NORMS = {"l1": 1, "l2": 2, "max": np.inf}
@@ -44,7 +44,9 @@ class Convention:
         """The run with its parts rescaled and reordered; `W H` is the same."""
         factors = run.factors
         if self.normalize == "balanced":
-            factors = balanced(factors) if self.scale_free else factors
+            # 0/1 parts of the L1 loss are as they should be
+            done = self.problem.loss.beta is None and is_binary(self.problem.to_user(factors))
+            factors = balanced(factors) if self.scale_free and not done else factors
         elif self.normalize is not None:
             factors = self.unit_norm(factors)
         if self.sort and all(structure.interchangeable for structure in self.problem.structures):

@@ -56,9 +56,9 @@ def make_swimmer() -> Parts:
     return Parts(W @ H, W, H, (32, 32))
 
 
-def make_parts(n_samples=100, n_features=80, rank=5, *, zeros=0.5, noise=0.0, random_state=None) -> Parts:
-    """A planted factorization: uniform W and H with a share of `zeros`, and normal noise of relative size `noise`
-    on X, cut at 0."""
+def make_parts(n_samples=100, n_features=80, rank=5, *, zeros=0.5, noise=0.0, outliers=0.0, random_state=None) -> Parts:
+    """A planted factorization: uniform W and H with a share of `zeros`, normal noise of relative size `noise` on X, cut
+    at 0, and a share of `outliers` among its entries, anything up to five times the largest."""
     rng = check_random_state(random_state)
     W, H = (
         rng.uniform(size=shape) * (rng.uniform(size=shape) >= zeros)
@@ -68,7 +68,18 @@ def make_parts(n_samples=100, n_features=80, rank=5, *, zeros=0.5, noise=0.0, ra
     if noise:
         deviation = rng.standard_normal(X.shape)
         X = np.maximum(X + noise * np.linalg.norm(X) / np.linalg.norm(deviation) * deviation, 0)
+    if outliers:
+        X = np.where(rng.uniform(size=X.shape) < outliers, 5 * X.max() * rng.uniform(size=X.shape), X)
     return Parts(X, W, H, None)
+
+
+def make_binary_parts(n_samples=100, n_features=80, rank=5, *, share=0.1, flips=0.0, random_state=None) -> Parts:
+    """0/1 parts that overlap a little: W and H with a `share` of ones, X their Boolean product, where a share of
+    `flips` is wrong."""
+    rng = check_random_state(random_state)
+    W, H = (rng.uniform(size=shape) < share for shape in ((n_samples, rank), (rank, n_features)))
+    X = (W.astype(np.float64) @ H > 0) ^ (rng.uniform(size=(n_samples, n_features)) < flips)
+    return Parts(X.astype(np.float64), W.astype(np.float64), H.astype(np.float64), None)
 
 
 def load_digits() -> Parts:

@@ -30,18 +30,19 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     Minimises `D(X, W H) + alpha_W l1_ratio n_features |W|_1 + alpha_H l1_ratio n_samples |H|_1
     + 1/2 alpha_W (1 - l1_ratio) n_features |W|^2 + 1/2 alpha_H (1 - l1_ratio) n_samples |H|^2` over W, H >= 0, where D
-    is the loss: `1/2 |X - W H|^2`, or another beta-divergence.
+    is the loss: `1/2 |X - W H|^2`, another beta-divergence, or the sum of absolute differences.
 
     Parameters
     ----------
     n_components : int, "auto" or None
         Number of parts. "auto": that of a given W or H, else the number of features; None: the latter.
     init : str, Init, (W, H), Result or None
-        "random", "nndsvd", "nndsvda", "nndsvdar", "spa", or "custom" for W and H passed to `fit_transform`.
-        None: "nndsvda" if n_components <= min(n_samples, n_features), else "random".
+        "random", "nndsvd", "nndsvda", "nndsvdar", "spa", "smooth-l1", "greedy-l1", or "custom" for W and H passed to
+        `fit_transform`. None: "nndsvda" if n_components <= min(n_samples, n_features), else "random"; for the L1 loss
+        "smooth-l1".
     solver : str or Solver
-        "auto" for the best that applies, "hals", "gcd", "newton_kl", "newton", "mu_extrapolated", scikit-learn's "cd"
-        (one sweep, no extrapolation) and "mu", or a configured solver.
+        "auto" for the best that applies, "hals", "gcd", "newton_kl", "newton", "mu_extrapolated", "weighted_median",
+        scikit-learn's "cd" (one sweep, no extrapolation) and "mu", or a configured solver.
     beta_loss : str or float
         As in scikit-learn: "frobenius" (2), "kullback-leibler" (1), "itakura-saito" (0), or any number.
     tol : float
@@ -57,7 +58,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     shuffle : bool
         Whether cyclic coordinate descent takes components in a new order in each iteration.
     loss : str, number or Loss, optional
-        Another way to say `beta_loss`, "kl" and loss objects included; do not give both.
+        Another way to say `beta_loss`, which also takes "kl", "l1" and loss objects; do not give both.
     structure_W, structure_H : Structure, optional
         What else is wanted of the factors, nonnegativity apart. See `partwise.structures`.
     n_init : int
@@ -74,7 +75,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_components_ : int
         Number of parts.
     reconstruction_err_ : float
-        `sqrt(2 D(X, W H))`, that is `|X - W H|` for least squares.
+        `sqrt(2 D(X, W H))`, that is `|X - W H|` for least squares; for L1 the sum of absolute differences.
     n_iter_ : int
         Iterations of the best start.
     result_ : Result
@@ -208,8 +209,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             loss=loss,
             structure_W=structure_W,
             structure_H=structure_H if update_H else Fixed(H),
-            # with the parts held the problem is convex (for 1 <= beta <= 2): every solver ends at the same W
-            solver=self._solver() if update_H else "auto",
+            # with the parts held the problem is convex (for 1 <= beta <= 2) and smooth: every solver ends at the same W
+            solver=self._solver() if update_H or loss.beta is None else "auto",
             init=start,
             n_init=self.n_init if update_H else 1,
             max_iter=self.max_iter,
@@ -249,8 +250,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _multiplicative(self) -> bool:
         """Whether zeros of a start stay zeros."""
-        solver, loss = self._solver(), self._loss()
-        return isinstance(solver, MU) or (solver == "auto" and loss.beta is not None and loss.beta < 1)
+        solver = self._solver()
+        return isinstance(solver, MU) and not solver.extrapolate
 
     def _structures(self, X, update_H) -> list[Structure]:
         """What is wanted of W and H, with scikit-learn's penalties, which follow the size of X."""
@@ -287,7 +288,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             rank = H.shape[0]
             if H.dtype != X.dtype:
                 raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")
-            return rank, (self._flat(X, H), H)
+            return rank, self._loss().start or (self._flat(X, H), H)
         if W is not None or H is not None:
             warnings.warn(
                 "When init!='custom', provided W or H are ignored. Set  init='custom' to use them as initialization.",

@@ -67,16 +67,16 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         Number of parts.
     loss : str, number or Loss
         "frobenius" for `1/2 |X - W H|^2`, "kl" for counts, "itakura-saito" for power spectra, a number for the
-        beta-divergence of that beta, or an object of `partwise.losses`.
+        beta-divergence of that beta, "l1" for the sum of absolute differences, or an object of `partwise.losses`.
     structure_W, structure_H : Structure, optional
         What is wanted of each factor, taken literally; None means nonnegative. See `partwise.structures`.
     solver : str or Solver
         A name, a configured solver such as ``solvers.HALS(sweeps=5)``, or "auto" for what measured best.
     init : str, Init, (W, H) or Result, optional
         Where to start. None: "nndsvda" if the rank is at most min(X.shape), X and the factors are nonnegative
-        and no parts are given, else "random".
+        and no parts are given, else "random"; for the L1 loss "smooth-l1".
     n_init : int
-        Number of starts; the best is kept. From the second on, init=None means random.
+        Number of starts; the best is kept. From the second on, init=None means random (smooth-l1 for the L1 loss).
     max_iter, tol, target, time_limit
         Stop after this many iterations, at this stationarity, at this objective or after these seconds,
         whichever comes first. Ctrl-C ends a run as well, with the best result so far.
@@ -125,7 +125,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
             control.show = stack.enter_context(Bar(control.limits, max_iter or chosen.max_iter, len(starts)))
         run, objectives = solve(problem, starts, chosen, rng, control, snapshot=snapshot)
         run = convention.apply(run)
-        proof = certificate(problem, run.factors, run.history[-1].stationarity, tol)
+        proof = certificate(problem, run, tol)
     about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives)}
     result = make_result(problem, run, proof, stated, about)
     if run.failure:
@@ -141,8 +141,8 @@ def warn_if_unreached(proof: Certificate) -> None:
     if proof.unreached:
         warnings.warn(
             f"{proof.unreached} positive entries of X have W H = 0, where this loss is infinite: they are counted with "
-            "W H at a tiny share of X. No part that may change reaches them: the parts that are held are 0 there (new "
-            "features?), or the start or the bounds keep them at 0.",
+            "W H at a tiny share of X. The parts that are held are 0 there (features that were not seen before? then "
+            "leave them out, or fit again with them), or the start or the bounds keep them at 0.",
             UserWarning,
             stacklevel=3,
         )
@@ -162,12 +162,13 @@ def make_result(problem: Problem, run: Run, proof: Certificate, stated: tuple, a
         objective=run.history[-1].objective,
         fit=problem.user_objective(run.fit),
         relative_error=problem.relative(run.fit),
-        data_norm=times_power(problem.size, problem.loss.degree / 2 * sum(problem.exponents)),
+        data_norm=times_power(problem.size, problem.loss.degree * problem.loss.root * sum(problem.exponents)),
         status=run.status,
         history=run.history,
         certificate=proof,
         loss=problem.loss,
         structures=stated,
+        details=run.details,
         **about,
     )
 
@@ -177,7 +178,8 @@ def make_starts(problem: Problem, spec, n_init: int) -> list[Init]:
     if not isinstance(n_init, int | np.integer) or n_init < 1:
         raise ValueError(f"n_init must be a whole number >= 1, got {n_init!r}")
     if spec is None:
-        return [default_init(problem)] + [Random()] * (n_init - 1)
+        first = default_init(problem)
+        return [first] + [first if first.seeded else Random()] * (n_init - 1)
     start = as_init(spec)
     if n_init > 1 and not start.seeded:
         raise ValueError(
@@ -194,7 +196,7 @@ def default_init(problem: Problem) -> Init:
         and problem.rank <= min(problem.data.shape)
         and all(s.nonnegative and (s.interchangeable or s.fixed) for s in problem.structures)
     )
-    return resolve("init", "nndsvda" if applies else "random")
+    return resolve("init", problem.loss.start or ("nndsvda" if applies else "random"))
 
 
 def as_init(spec) -> Init:

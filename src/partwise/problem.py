@@ -46,7 +46,7 @@ class Tangent(NamedTuple):
 
     minus: np.ndarray  # the gradient is `plus - minus`, both (dim, rank) and >= 0
     plus: np.ndarray
-    curvature: np.ndarray | None  # second derivatives entry by entry, of the convex part, where they were asked for
+    curvature: np.ndarray  # second derivatives entry by entry, of the convex part, (dim, rank)
 
     def split(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """`minus` and `plus`."""
@@ -54,11 +54,18 @@ class Tangent(NamedTuple):
 
     def slopes(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The gradient at A and the second derivatives, both (dim, rank)."""
-        assert self.curvature is not None
         return self.plus - self.minus, self.curvature
 
 
-Expansion = Quadratic | Tangent
+class Kinks(NamedTuple):
+    """The L1 loss around one point, where slopes say little: how many entries of each row are not at their best value,
+    the others held, (dim,), and the loss."""
+
+    unsettled: np.ndarray
+    loss: float
+
+
+Expansion = Quadratic | Tangent | Kinks
 
 
 class Measured(NamedTuple):
@@ -103,9 +110,11 @@ class Problem:
 
     def fit(self, factors: Factors, mode: int = 0, known: Expansion | None = None) -> float:
         """The loss alone. `known`: the expansion in this mode, which saves a product for least squares."""
-        if not self.loss.quadratic:
+        if self.loss.beta is not None and not self.loss.quadratic:
             return self.data.loss(self.loss, factors)
         known = known or self.expansion(factors, mode)
+        if isinstance(known, Kinks):
+            return known.loss
         assert isinstance(known, Quadratic)
         gram, cross = known
         A = factors[mode]
@@ -130,12 +139,12 @@ class Problem:
         return math.prod(self.data.shape) <= DIRECT_COST * max(self.data.product_cost, 1 << 16)
 
     def relative_error(self, factors: Factors) -> float:
-        """`sqrt(2 fit) / size` in double precision: `|X - [[A]]| / |X|` for least squares."""
+        """`(fit / root)^root / size` in double precision: `|X - [[A]]| / |X|` for least squares and L1."""
         return self.relative(self.precise_fit(factors))
 
     def relative(self, fit: float) -> float:
         """The relative error of a fit; 0 for an all-zero X that is met exactly."""
-        return float(ratio(math.sqrt(2 * max(fit, 0.0)), self.size))
+        return float(ratio((max(fit, 0.0) / self.loss.root) ** self.loss.root, self.size))
 
     def unreached(self, factors: Factors) -> int:
         """How many positive entries of X have a model of 0, where the loss would be infinite."""
@@ -144,31 +153,46 @@ class Problem:
 
     @cached_property
     def size(self) -> float:
-        """What errors are measured against: `sqrt(sum x^beta)` over the positive entries, `|X|` for least squares."""
-        return self.data.norm if self.loss.quadratic else math.sqrt(self.data.power_sums(self.loss.degree, 0).sum())
+        """What errors are measured against: `sqrt(sum x^beta)` over the positive entries, `|X|` for least squares, and
+        for L1 `sum |x|`."""
+        if self.loss.quadratic:
+            return self.data.norm
+        if self.loss.beta is None:
+            return self.data.mean * math.prod(self.data.shape)
+        return math.sqrt(self.data.power_sums(self.loss.degree, 0).sum())
 
     # -- optimality ------------------------------------------------------------------------------------
 
-    def expansion(self, factors: Factors, mode: int, curved: bool = True) -> Expansion:
+    def expansion(self, factors: Factors, mode: int) -> Expansion:
         """The smooth part of the objective, the loss with the ridge of the structure, as a function of one factor: the
-        whole of it for least squares, around the present factor otherwise, with its curvature unless that is not
-        needed."""
+        whole of it for least squares, around the present factor otherwise."""
         ridge = self.structures[mode].ridge
         if self.loss.quadratic:
             gram = hadamard(gram_of(B) for other, B in enumerate(factors) if other != mode)
             if ridge:
                 gram = gram + gram.dtype.type(ridge) * np.eye(self.rank, dtype=gram.dtype)
             return Quadratic(gram, self.data.cross(factors, mode))
-        assert self.loss.beta is not None, "expansions are for beta-divergences"
-        minus, plus, curvature = self.data.expansion(self.loss.beta, factors, mode, curved)
+        if self.loss.beta is None:
+            return self.kinks(factors, mode)
+        minus, plus, curvature = self.data.expansion(self.loss.beta, factors, mode)
         if ridge:
-            plus = plus + plus.dtype.type(ridge) * factors[mode]
-            curvature = curvature + plus.dtype.type(ridge) if curved else None
+            plus, curvature = plus + plus.dtype.type(ridge) * factors[mode], curvature + plus.dtype.type(ridge)
         return Tangent(minus, plus, curvature)
+
+    def kinks(self, factors: Factors, mode: int) -> Kinks:
+        """Of the L1 loss."""
+        structure = self.structures[mode].elementwise
+        assert structure is not None
+        A, B = factors[mode], factors[1 - mode]
+        entries = *self.data.entries(mode), A, B, structure.box(A), structure.ridge
+        rows = np.arange(A.shape[0])
+        return Kinks(*kernels.of(A).weighted_median(*entries, self.loss.zero_weight, structure.binary, 0, rows)[1:])
 
     def gradient(self, factors: Factors, mode: int) -> np.ndarray:
         """Derivative of the smooth part of the objective in one factor."""
-        return self.expansion(factors, mode).slopes(factors[mode])[0]
+        expansion = self.expansion(factors, mode)
+        assert not isinstance(expansion, Kinks), "L1 has no gradient"
+        return expansion.slopes(factors[mode])[0]
 
     def stationarity(self, factors: Factors) -> float:
         """How much could still be gained, relative to X: the largest over modes and components of
@@ -180,7 +204,8 @@ class Problem:
         bound is in the way the former is `|gradient[:, k]| / (|X| prod |others[:, k]|)`. It is 0 exactly at stationary
         points, where the conditions of Karush, Kuhn and Tucker hold, sees penalties and bounds, and is free of units
         and of the scale that one factor can hand to another. In a separable problem each row is measured against its
-        own data, which implies the above.
+        own data, which implies the above. For L1 it is the share of entries that are not at their best value, the
+        others held.
         """
         return self.measure(factors).stationarity
 
@@ -198,6 +223,8 @@ class Problem:
         if self.separable:
             return float(np.max(self.row_stationarity(factors, mode, expansion), initial=0.0))
         A = factors[mode]
+        if isinstance(expansion, Kinks):
+            return float(expansion.unsettled.sum()) / A.size
         return self.relative_gain(self.structures[mode].gains(A, *expansion.slopes(A)))
 
     def relative_gain(self, gains: np.ndarray) -> float:
@@ -209,6 +236,8 @@ class Problem:
         structure = self.structures[mode].elementwise
         assert structure is not None, "only elementwise structures make rows independent"
         A = factors[mode]
+        if isinstance(expansion, Kinks):
+            return expansion.unsettled / self.rank
         gains = structure.row_gains(A, *expansion.slopes(A))
         sizes = self.row_sizes(mode)
         return np.sqrt(2 * gains) / np.where(sizes > 0, sizes, self.size or 1.0)
@@ -264,7 +293,18 @@ def pose(data: Data, loss: Loss, structures: Sequence[Structure], rank: int) -> 
             f"Negative values in data passed to partwise: X goes down to {lowest:g}, which nonnegative factors "
             "cannot reproduce. Clip or shift X, or let one factor be signed with structures.Free()."
         )
-    return Problem(data, loss, bound, rank)
+    return Problem(data if loss.zero_weight == 1 else data.compressed(), loss, bound, rank)
+
+
+def dead_parts(factors: Factors) -> tuple[int, ...]:
+    """Components that are zero in some factor, and so add nothing."""
+    alive = np.all([A.any(axis=0) for A in factors], axis=0)
+    return tuple(np.flatnonzero(~alive).tolist())
+
+
+def is_binary(factors: Factors) -> bool:
+    """Whether all entries are 0 or 1."""
+    return all(bool(np.all((A == 0) | (A == 1))) for A in factors)
 
 
 def gram_of(A: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ LOSSES = {
     "kullback-leibler": losses.KL,
     "itakura-saito": losses.ItakuraSaito,
     "beta": losses.Beta,
+    "l1": losses.L1,
 }
 
 STRUCTURES = {
@@ -27,6 +28,7 @@ STRUCTURES = {
     "l2": structures.L2,
     "elastic": structures.Elastic,
     "box": structures.Box,
+    "binary": structures.Binary,
     "fixed": structures.Fixed,
 }
 
@@ -38,6 +40,7 @@ SOLVERS: dict[str, Any] = {
     "newton": solvers.Newton,
     "mu": solvers.MU,
     "mu_extrapolated": partial(solvers.MU, extrapolate=True),
+    "weighted_median": solvers.WeightedMedian,
 }
 
 INITS = {
@@ -46,6 +49,8 @@ INITS = {
     "nndsvda": partial(init.NNDSVD, "mean"),
     "nndsvdar": partial(init.NNDSVD, "random"),
     "spa": init.SPA,
+    "greedy-l1": init.GreedyL1,
+    "smooth-l1": init.SmoothL1,
 }
 
 KINDS: dict[str, tuple[dict[str, Any], type]] = {

@@ -24,8 +24,8 @@ class Result:
     factors: Factors  # tall, (dim, rank)
     objective: float
     fit: float  # the loss alone, without penalties
-    relative_error: float  # sqrt(2 fit) / data_norm: |X - WH| / |X| for least squares
-    data_norm: float  # sqrt(sum x^beta) over the positive entries: |X| for least squares
+    relative_error: float  # sqrt(2 fit) / data_norm, |X - WH| / |X| for least squares; fit / data_norm for L1
+    data_norm: float  # sqrt(sum x^beta) over the positive entries, |X| for least squares; sum |x| for L1
     status: str  # why the run ended: "converged", "max_iter", "target", "time_limit", "callback" or "interrupted"
     history: tuple[Record, ...]
     certificate: Certificate
@@ -34,6 +34,7 @@ class Result:
     solver: str
     reason: str  # why this solver
     objectives: tuple[float, ...]  # the final objective of every start
+    details: dict[str, float]  # what else the solver tells of the run
 
     @property
     def W(self) -> np.ndarray:
@@ -100,6 +101,8 @@ class Result:
         """How good the fit is, in a few words."""
         if self.loss.quadratic:
             return f"relative error {self.relative_error:.4g}"
+        if self.loss.beta is None:
+            return f"relative {type(self.loss).__name__} error {self.relative_error:.4g}"
         return f"{self.loss} = {self.fit:.6g}"
 
 

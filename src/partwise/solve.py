@@ -38,6 +38,7 @@ class Run:
     status: str  # "converged", "max_iter", "target", "time_limit", "callback" or "interrupted"
     fit: float  # the loss, in double precision
     failure: Exception | None = None  # what a callback raised
+    details: dict[str, float] = field(default_factory=dict)  # what else its solver tells
 
     made_anew = ("failure",)  # not kept in files
 
@@ -144,7 +145,7 @@ class Journey:
             self.state = self.solver.init(self.problem, self.factors, self.control.limits.tol, self.rng)
             if self.watch.failure:
                 self.remember()
-                return self.watch.finish(self.factors, "callback")
+                return self.finish("callback")
             return self.go_on()
 
     def resume(self, snapshot: Snapshot) -> Run:
@@ -158,7 +159,7 @@ class Journey:
             target, reached = self.control.limits.target, snapshot.history[-1].objective
             self.verdict = "target" if target is not None and reached <= target else snapshot.status
             if self.verdict in ("converged", "target"):  # it was over, and would be
-                return self.watch.finish(self.factors, self.verdict)
+                return self.finish(self.verdict)
             return self.go_on()
 
     def go_on(self) -> Run:
@@ -174,12 +175,16 @@ class Journey:
                 if control.show:
                     control.show(len(self.objectives), watch.history[-1])
                 if self.verdict:
-                    return watch.finish(self.factors, self.verdict)
+                    return self.finish(self.verdict)
                 if control.keeper and control.keeper.due():
                     control.keeper.keep(self.snapshot(None))
-            return watch.finish(self.factors, "max_iter")
+            return self.finish("max_iter")
         except KeyboardInterrupt:
-            return watch.finish(self.factors, "interrupted")
+            return self.finish("interrupted")
+
+    def finish(self, status: str) -> Run:
+        details = self.solver.details(self.problem, self.state)
+        return replace(self.watch.finish(self.factors, status), details=details)
 
     def remember(self) -> None:
         """Between two steps all is of one piece; what ends a run in the middle of one, Ctrl-C, leaves this."""

@@ -64,6 +64,10 @@ class Data(ABC):
         """The same data in double precision."""
 
     @abstractmethod
+    def compressed(self) -> "Data":
+        """The same data by their nonzeros alone."""
+
+    @abstractmethod
     def block(self, rows: slice) -> np.ndarray:
         """Some rows of X, dense, in double precision."""
 
@@ -88,6 +92,12 @@ class Data(ABC):
     @abstractmethod
     def values(self) -> np.ndarray:
         """The numbers that are stored, in a row, not scaled."""
+
+    @property
+    def level(self) -> float | None:
+        """The value that all nonzero entries have, if it is one."""
+        top = self.values.max(initial=0)
+        return float(top) / self.scale if np.all((self.values == 0) | (self.values == top)) else None
 
     @property
     @abstractmethod
@@ -150,11 +160,11 @@ class Data(ABC):
             known[beta, mode] = kernels.of(values).power_sums(indptr, values, scale, beta)
         return known[beta, mode]
 
-    def expansion(self, beta: float, factors: Sequence[np.ndarray], mode: int, curved: bool = True) -> tuple:
-        """`minus` and `plus`, whose difference is the gradient of the loss in one factor, and where `curved` the second
-        derivatives of its convex part, entry by entry: all (dim, rank) and >= 0."""
+    def expansion(self, beta: float, factors: Sequence[np.ndarray], mode: int) -> tuple:
+        """`minus` and `plus`, whose difference is the gradient of the loss in one factor, and the second derivatives of
+        its convex part, entry by entry: all (dim, rank) and >= 0."""
         A, B = factors[mode], factors[1 - mode]
-        return kernels.of(A).expansion(*self.entries(mode), A, B, beta, curved)
+        return kernels.of(A).expansion(*self.entries(mode), A, B, beta)
 
     def divergence(self, beta: float, factors: Sequence[np.ndarray]) -> tuple[float, int]:
         """The loss, and how many positive entries of X the model does not reach."""

@@ -4,10 +4,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from .. import kernels
 from ..units import exponent_of
 from .base import Data
+from .sparse import Sparse
 
 SAFE_EXPONENT = 200  # entries within 2**+-this have squares that are numbers, and no copy is needed
 
@@ -55,6 +57,9 @@ class Dense(Data):
 
     def double(self):
         return replace(self, array=self.array.astype(np.float64), dtype=np.dtype(np.float64))
+
+    def compressed(self):
+        return Sparse.of(sparse.csr_array(self.array)).scaled(self.scale)
 
     def block(self, rows):
         return np.divide(self.array[rows], self.scale, dtype=np.float64)

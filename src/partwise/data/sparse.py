@@ -55,6 +55,9 @@ class Sparse(Data):
         indptr, indices, values = self.rows
         return replace(self, rows=(indptr, indices, values.astype(np.float64)), dtype=np.dtype(np.float64))
 
+    def compressed(self):
+        return self
+
     def block(self, rows):
         return self.matrix[rows].toarray().astype(np.float64) / self.scale
 
@@ -91,10 +94,11 @@ class Sparse(Data):
 
 
 def canonical(X):
-    """X with sorted indices, no duplicates and 32-bit indices where they fit; the caller's X is not touched."""
-    if not X.has_canonical_format:
+    """X with sorted indices, no duplicates or zeros, 32-bit indices where they fit; the caller's X is not touched."""
+    if not X.has_canonical_format or np.count_nonzero(X.data) < X.nnz:
         X = X.copy()
         X.sum_duplicates()
+        X.eliminate_zeros()
     index = np.int32 if max(*X.shape, X.nnz) < np.iinfo(np.int32).max else np.int64
     # kernels read whole stretches of memory, and SciPy allows arrays with gaps
     parts = (

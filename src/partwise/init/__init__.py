@@ -1,8 +1,10 @@
 """Where a factorization starts."""
 
 from .base import Given, Init
+from .greedy_l1 import GreedyL1
 from .nndsvd import NNDSVD
 from .random import Random
+from .smooth_l1 import SmoothL1
 from .spa import SPA
 
-__all__ = ["NNDSVD", "SPA", "Given", "Init", "Random"]
+__all__ = ["NNDSVD", "SPA", "Given", "GreedyL1", "Init", "Random", "SmoothL1"]

@@ -29,8 +29,18 @@ def _own_kinds() -> dict[str, Any]:
     from .. import certificate, losses, result, solve, structures  # noqa: PLC0415  # they import this package
 
     own = [certificate.Certificate, result.Result, solve.Record, solve.Run, solve.Snapshot]
-    modules = [vars(module)[name] for module in (losses, structures) for name in module.__all__]
-    return {cls.__name__: cls for cls in (*own, *modules) if isinstance(cls, type)}
+    named = {cls.__name__: cls for cls in own}
+    for kind, module in (("loss", losses), ("structure", structures)):
+        # L1 is both
+        named |= {
+            f"{kind} {name}": vars(module)[name] for name in module.__all__ if isinstance(vars(module)[name], type)
+        }
+    return named
+
+
+def name_of(value: Any) -> str | None:
+    """The name of its class among those that files may hold."""
+    return next((name for name, cls in kinds().items() if cls is type(value)), None)
 
 
 def heirs(cls: Any) -> list[Any]:
@@ -45,8 +55,8 @@ def encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return value
     if isinstance(value, tuple) and value and all(type(item).__name__ == "Record" for item in value):
         return {"history": encode(np.array(value, dtype=np.float64), arrays)}  # thousands of lines: better as numbers
-    if kinds().get(type(value).__name__) is type(value):
-        return {"object": type(value).__name__, "fields": {n: encode(v, arrays) for n, v in fields(value).items()}}
+    if name := name_of(value):
+        return {"object": name, "fields": {n: encode(v, arrays) for n, v in fields(value).items()}}
     for kind, write in WRITERS.items():
         if isinstance(value, kind):
             return write(value, arrays)

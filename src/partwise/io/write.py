@@ -52,7 +52,10 @@ def summary(result: Result, optimality: Optimality | None = None) -> dict:
             "tol": certificate.tol,
             "dead_parts": list(certificate.dead_parts),
             "unreached": certificate.unreached,
+            "unsettled": certificate.unsettled and list(certificate.unsettled),
+            "disagreements": certificate.disagreements and list(certificate.disagreements),
         },
+        "details": result.details,
     }
     if optimality is not None:
         about["optimality"] = {

@@ -2,5 +2,6 @@
 
 from .base import Loss
 from .beta import KL, Beta, Divergence, Frobenius, ItakuraSaito
+from .l1 import L1
 
-__all__ = ["KL", "Beta", "Divergence", "Frobenius", "ItakuraSaito", "Loss"]
+__all__ = ["KL", "L1", "Beta", "Divergence", "Frobenius", "ItakuraSaito", "Loss"]

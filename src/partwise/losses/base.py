@@ -11,6 +11,9 @@ class Loss(ABC):
     quadratic = False  # True: gram and cross (`Problem.expansion`) say all about the data
     beta: float | None = None  # of a beta-divergence
     degree: float  # d(c x, c y) = c**degree d(x, y): how the objective follows the units of X
+    root = 0.5  # errors are told as `(loss / root)^root`: a norm for least squares, the sum itself for L1
+    start: str | None = None  # the initialisation that suits it best, where that is not for all to say
+    zero_weight = 1.0  # what an error under a zero of X counts; not 1: all data are held by their nonzeros
 
     @abstractmethod
     def value(self, X: np.ndarray, Y: np.ndarray) -> float:
@@ -18,7 +21,7 @@ class Loss(ABC):
 
     @abstractmethod
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Derivative of `value` in each entry of Y."""
+        """Derivative of `value` in each entry of Y; 0 where it has none."""
 
     def refuses(self, lowest: float, nonnegative: bool) -> str | None:
         """None, or why it cannot take data whose lowest entry is this, or factors that may be negative."""

@@ -7,5 +7,6 @@ from .hals import HALS
 from .mu import MU
 from .newton import Newton
 from .newton_kl import NewtonKL
+from .weighted_median import WeightedMedian
 
-__all__ = ["GCD", "HALS", "MU", "BlockDescent", "Newton", "NewtonKL", "Solver", "Step"]
+__all__ = ["GCD", "HALS", "MU", "BlockDescent", "Newton", "NewtonKL", "Solver", "Step", "WeightedMedian"]

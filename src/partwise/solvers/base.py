@@ -71,6 +71,10 @@ class Solver(ABC):
             setattr(state, name, value)
         return state
 
+    def details(self, problem: Problem, state: Any) -> dict[str, float]:
+        """What else there is to tell of a run, in the user's units."""
+        return {}
+
     @abstractmethod
     def step(self, problem: Problem, state: Any) -> Step:
         """One iteration over all free factors. Factors of earlier steps stay as they are."""

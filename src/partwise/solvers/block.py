@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class State:
     objective: float  # at the factors
     stationarity: list[float]  # the latest estimate of each mode, from before its last update
 
-    made_anew = ("expansions", "boxes", "rng", "tol")
+    made_anew: ClassVar[tuple[str, ...]] = ("expansions", "boxes", "rng", "tol")
 
     @property
     def beta(self) -> float:
@@ -71,7 +71,7 @@ class Update(NamedTuple):
     """What an update of one factor found."""
 
     factor: np.ndarray
-    gains: np.ndarray  # what each component could have gained, as `Structure.gains` has it or an estimate, (rank,)
+    stationarity: float  # of this mode, before the update or on the way, maybe an estimate
     fit: float | None = None  # the loss with the new factor, where it is known without further work
 
 
@@ -79,7 +79,7 @@ class BlockDescent(Solver):
     """Subclasses give `update` and say what they support; a field `extrapolate` turns extrapolation on."""
 
     extrapolate: bool
-    states = (State, Momentum)
+    states: tuple[type, ...] = (State, Momentum)
 
     @abstractmethod
     def update(self, problem: Problem, mode: int, state: State, rows: np.ndarray) -> Update:
@@ -87,9 +87,13 @@ class BlockDescent(Solver):
 
     def supports(self, problem):
         for mode in problem.modes:
-            if problem.structures[mode].elementwise is None:
-                name = type(self).__name__
-                return f"{name} needs structures that act entry by entry, got {problem.structures[mode]}"
+            entries = problem.structures[mode].elementwise
+            if entries is None or entries.binary:
+                name, what = (
+                    type(self).__name__,
+                    "act entry by entry" if entries is None else "leave room between bounds",
+                )
+                return f"{name} needs structures that {what}, got {problem.structures[mode]}"
         return None
 
     def expand(self, problem: Problem, mode: int, state: State) -> Expansion | None:
@@ -152,7 +156,7 @@ class BlockDescent(Solver):
         if problem.separable:
             state.stationarity[mode] = float(np.max(left, initial=0.0))
         else:
-            state.stationarity[mode] = problem.relative_gain(update.gains)
+            state.stationarity[mode] = update.stationarity
         for other in range(len(state.points)):
             if other != mode or not problem.loss.quadratic:  # least squares is known everywhere, not only at a point
                 state.expansions[other] = None
@@ -187,7 +191,7 @@ class RowDescent(BlockDescent):
         A, B, data = state.points[mode], state.points[1 - mode], problem.data
         arguments = (*data.entries(mode), A, B, state.boxes[mode], problem.structures[mode].ridge)
         factor, gains, fit = self.descend_rows(problem, state, arguments, rows)
-        return Update(factor, gains, data.whole_loss(fit, problem.loss.beta, (factor, B), rows))
+        return Update(factor, problem.relative_gain(gains), data.whole_loss(fit, problem.loss.beta, (factor, B), rows))
 
 
 def retreat(state: State) -> None:

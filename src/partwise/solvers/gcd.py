@@ -33,4 +33,5 @@ class GCD(BlockDescent):
         A, (gram, cross) = state.points[mode], state.expansions[mode]
         inner = self.updates * problem.rank, self.eps
         shared = not problem.separable
-        return Update(*kernels.of(A).gcd(A, cross, gram, state.boxes[mode], rows, inner, shared))
+        factor, gains = kernels.of(A).gcd(A, cross, gram, state.boxes[mode], rows, inner, shared)
+        return Update(factor, problem.relative_gain(gains))

@@ -62,7 +62,8 @@ class HALS(BlockDescent):
         A, (gram, cross) = state.points[mode], state.expansions[mode]
         order = state.rng.permutation(problem.rank) if self.shuffle else np.arange(problem.rank)
         inner = self.inner(problem, mode, state.tol)
-        return Update(*kernels.of(A).hals(A, cross, gram, state.boxes[mode], order, inner, rows))
+        factor, gains = kernels.of(A).hals(A, cross, gram, state.boxes[mode], order, inner, rows)
+        return Update(factor, problem.relative_gain(gains))
 
     def inner(self, problem, mode, tol):
         """How many sweeps, and the share of the first one's gain at which a row has had enough."""

@@ -2,6 +2,6 @@
 
 from .algebra import All
 from .base import Structure
-from .elementwise import L1, L2, Box, Elastic, Elementwise, Fixed, Free, NonNegative
+from .elementwise import L1, L2, Binary, Box, Elastic, Elementwise, Fixed, Free, NonNegative
 
-__all__ = ["L1", "L2", "All", "Box", "Elastic", "Elementwise", "Fixed", "Free", "NonNegative", "Structure"]
+__all__ = ["L1", "L2", "All", "Binary", "Box", "Elastic", "Elementwise", "Fixed", "Free", "NonNegative", "Structure"]

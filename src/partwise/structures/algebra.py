@@ -33,10 +33,12 @@ class All(Structure):
         lower, upper = parts[0].lower, parts[0].upper
         for part in parts[1:]:
             lower, upper = np.maximum(lower, part.lower), np.minimum(upper, part.upper)
+        if binary := any(part.binary for part in parts):
+            lower, upper = np.ceil(lower), np.floor(upper)
         if np.any(lower > upper):
             raise ValueError(f"no value of {name} satisfies {self}: its bounds exclude each other somewhere")
         # bound already: arrays are tall and complete
-        return Elementwise(lower, upper, sum(p.l1 for p in parts), sum(p.l2 for p in parts))
+        return Elementwise(lower, upper, sum(p.l1 for p in parts), sum(p.l2 for p in parts), binary)
 
     def _unbound(self, *_):
         raise TypeError(f"{self} has no shape yet: bind it to a factor first")

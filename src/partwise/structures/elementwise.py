@@ -19,12 +19,14 @@ LARGEST_WEIGHT = 1e100  # penalties in extreme units are cut here, so that weigh
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Elementwise(Structure):
-    """`l1 sum |a| + l2 / 2 sum a^2` over `lower <= a <= upper`; NaN in an array of bounds means no bound."""
+    """`l1 sum |a| + l2 / 2 sum a^2` over `lower <= a <= upper`; NaN in an array of bounds means no bound. `binary`: a
+    is one of its two bounds, nothing between."""
 
     lower: float | np.ndarray = -np.inf
     upper: float | np.ndarray = np.inf
     l1: float = 0.0
     l2: float = 0.0
+    binary: bool = False
 
     def __post_init__(self):
         for name in ("l1", "l2"):
@@ -75,12 +77,12 @@ class Elementwise(Structure):
         )
         if np.any(lower > upper):
             raise ValueError(f"no value of {name} satisfies {self}: somewhere its lower bound is above its upper")
-        return Elementwise(lower, upper, self.l1, self.l2)
+        return Elementwise(lower, upper, self.l1, self.l2, self.binary)
 
     def rescaled(self, exponent, objective_exponent):
         l1 = min(times_power(self.l1, exponent - objective_exponent), LARGEST_WEIGHT)
         l2 = min(times_power(self.l2, 2 * exponent - objective_exponent), LARGEST_WEIGHT)
-        return Elementwise(np.ldexp(self.lower, -exponent), np.ldexp(self.upper, -exponent), l1, l2)
+        return Elementwise(np.ldexp(self.lower, -exponent), np.ldexp(self.upper, -exponent), l1, l2, self.binary)
 
     def box(self, A):
         """`(l1, lower, upper)` as kernels take them: in A's type, bounds with one row or one per row of A."""
@@ -100,23 +102,42 @@ class Elementwise(Structure):
         return total
 
     def prox(self, A, step):
+        if self.binary:
+            low, high = self.box(A)[1:]
+            # half the difference of the two values of `g(b) + |b - a|^2 / (2 step)`, times step / (high - low)
+            middle = (low + high) / 2 + step * (self.l1 + self.l2 * (low + high) / 2)
+            return np.where(middle < A, high, low).astype(A.dtype, copy=False)
         soft = A - np.clip(A, -step * self.l1, step * self.l1)
         # the bounds in A's type, so that float32 stays float32
         return np.clip(soft / (1 + step * self.l2), *self.box(A)[1:]).astype(A.dtype, copy=False)
 
     def violation(self, A):
         _, lower, upper = self.box(A)
+        if self.binary:
+            return float(np.max(np.minimum(np.abs(A - lower), np.abs(A - upper)), initial=0))
         return float(max(np.max(lower - A, initial=0), np.max(A - upper, initial=0)))
 
     def gains(self, A, G, d):
+        if self.binary:
+            return self.flip_gains(A, G, d).sum(axis=0)
         return kernels.of(A).gain_columns(A, G, d, self.box(A))
 
     def row_gains(self, A, G, d):
         """The largest gain of one entry in each row, (dim,)."""
+        if self.binary:
+            return self.flip_gains(A, G, d).max(axis=1)
         return kernels.of(A).gain_rows(A, G, d, self.box(A))
 
+    def flip_gains(self, A, G, d):
+        """What each entry gains by going to its other bound, at least 0."""
+        _, lower, upper = self.box(A)
+        other = np.where(upper == A, lower, upper).astype(np.float64)
+        step = other - A
+        return np.maximum(-step * (G + d * step / 2) - self.l1 * (np.abs(other) - np.abs(A)), 0)
+
     def __repr__(self):
-        terms = [*bound_terms(self.lower, self.upper)]
+        terms = ["Binary()"] if self.binary else []
+        terms += [term for term in bound_terms(self.lower, self.upper) if not self.binary or "array" in term]
         terms += [f"{name}({w:g})" for name, w in (("L1", self.l1), ("L2", self.l2)) if w]
         return " & ".join(terms) or "Free()"
 
@@ -173,6 +194,13 @@ class Fixed(Elementwise):
         if values.ndim != 2 or np.isinf(values).any():
             raise ValueError("Fixed takes a matrix of finite numbers, with NaN where an entry is free")
         super().__init__(lower=values, upper=values)
+
+
+class Binary(Elementwise):
+    """`a` is 0 or 1."""
+
+    def __init__(self):
+        super().__init__(0.0, 1.0, binary=True)
 
 
 def checked_weight(name, weight):

@@ -1,0 +1,81 @@
+"""A start for the L1 loss through smoother ones: gross errors do not mislead it, and it does not collapse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .. import kernels
+from ..problem import Problem
+from .base import Init
+from .random import Random
+
+
+@dataclass(frozen=True)
+class SmoothL1(Init):
+    """From random factors through `stages` losses, each closer to L1: differences below delta count by their square,
+    and delta is halved, from the median of the nonzero entries on; `sweeps` over both factors for each.
+
+    Where one factor is held, every row of the other goes its own way, from equal weights. Where a factor is to be 0/1
+    its parts are rounded at half of their largest entry, or at 1/2 where the other is held.
+    """
+
+    stages: int = 10
+    sweeps: int = 5
+    seeded = True
+    name = "smooth-l1"
+
+    def raw(self, problem, rng):
+        entries = [structure.elementwise for structure in problem.structures]
+        relaxed = [opened(s, problem.separable) if s.binary else s for s in entries]
+        factors = list(Random()(replace(problem, structures=tuple(relaxed)), rng))
+        if problem.separable:
+            factors[problem.modes[0]][:] = flat(problem, factors)
+        factors = [s.prox(A, 0.0) for s, A in zip(relaxed, factors)]
+        boxes = [structure.box(A) for structure, A in zip(relaxed, factors)]
+        deltas = typical(problem)
+        for stage in range(self.stages):
+            for mode in problem.modes * self.sweeps:
+                A, B = factors[mode], factors[1 - mode]
+                rule = boxes[mode], entries[mode].l2, problem.loss.zero_weight, deltas[mode] * 2.0**-stage
+                factors[mode] = kernels.of(A).smooth_l1(*problem.data.entries(mode), A, B, *rule)
+        return factors if problem.separable else rescaled(factors, entries)
+
+
+def opened(structure, bounded: bool):
+    """A 0/1 structure with all between, and without its upper bound, but for entries that are held, or if `bounded`."""
+    held = np.asarray(structure.lower) == structure.upper
+    return replace(structure, upper=np.where(held | bounded, structure.upper, np.inf), binary=False)
+
+
+def rescaled(factors, entries) -> list[np.ndarray]:
+    """Factors that are to be 0/1 with 1 for their largest entry in each part; what that takes goes to the other factor,
+    unless that is to be 0/1 too."""
+    factors = list(factors)
+    for mode, structure in enumerate(entries):
+        if structure.binary:
+            top = factors[mode].max(axis=0)
+            factors[mode] = factors[mode] / np.where(top > 0, top, 1) * structure.magnitude
+            if not entries[1 - mode].binary:
+                factors[1 - mode] = factors[1 - mode] * (top / structure.magnitude)
+    return factors
+
+
+def flat(problem: Problem, factors) -> np.ndarray:
+    """Equal weights for the rows of the only free factor, that add up to the row."""
+    mode = problem.modes[0]
+    whole = float(np.abs(factors[1 - mode]).sum(dtype=np.float64))
+    return (problem.data.power_sums(1.0, mode) / (whole or 1.0))[:, None]
+
+
+def typical(problem: Problem) -> list[np.ndarray]:
+    """For every row of each mode the size of differences to begin with: one for all, or its own in a separable problem,
+    where rows know nothing of each other."""
+    data, values = problem.data, np.abs(problem.data.values)
+    if problem.separable:
+        numbers = [np.diff(data.unfolded(mode)[0]) for mode in range(2)]
+        means = [data.power_sums(1.0, mode) / np.maximum(n, 1) for mode, n in enumerate(numbers)]
+        return [np.where(mean > 0, mean, 1.0) for mean in means]
+    median = float(np.median(values[values > 0])) / data.scale if values.any() else 1.0
+    return [np.full(dim, median) for dim in data.shape]
