@@ -80,6 +80,6 @@ def test_certificate_in_words():
     result = pw.factorize(X, 2, random_state=0)
     assert str(result.certificate).splitlines()[0] == "feasible: yes"
     assert "stationary: yes" in str(result.certificate)
-    off = certificate.Certificate((0.0, 1e-3), 0.5, 1e-4, (), 3)
+    off = certificate.Certificate((0.0, 1e-3), 0.5, 1e-4, (), 3, False, None)
     assert "no, off by up to 1.0e-03" in str(off)
     assert "stationary: no" in str(off)

@@ -13,11 +13,16 @@ from scipy import sparse
 import partwise as pw
 from partwise import checkpoint, registry
 from partwise import structures as s
+from partwise.data import as_data
 from partwise.datasets import make_parts
 from partwise.errors import ArchiveError
+from partwise.init import Random
 from partwise.io.archive import read_archive, write_archive
+from partwise.io.codec import encode
+from partwise.problem import pose
 
 X = make_parts(60, 50, 4, noise=0.1, random_state=0).X
+LOSSES = {"newton": "kl", "weighted": "l1"}  # of solvers that do not take least squares
 SETTINGS = {"init": "random", "n_init": 2, "tol": 1e-9, "max_iter": 40, "random_state": 0, "progress": False}
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -32,8 +37,8 @@ def same(A, B):
 
 
 def run(X=X, rank=4, **changes):
-    loss = {"loss": "kl" if str(changes.get("solver")).startswith("newton") else "frobenius"}
-    return pw.factorize(X, rank, **{**SETTINGS, **loss, **changes})
+    loss = next((loss for start, loss in LOSSES.items() if str(changes.get("solver")).startswith(start)), "frobenius")
+    return pw.factorize(X, rank, **{**SETTINGS, "loss": loss, **changes})
 
 
 class Stop(Exception):
@@ -115,6 +120,32 @@ def test_from_other_starts_and_with_a_factor_held(init, tmp_path):
         changes = {"init": init, "n_init": 1, **changes}  # noqa: PLW2901
         kept = interrupted(tmp_path / f"run{held}.partwise", 2, **changes)
         assert same(run(resume=kept, **changes), run(**changes))
+
+
+@pytest.mark.parametrize("solver", registry.SOLVERS)
+def test_what_is_kept_does_not_change_with_later_steps(solver):
+    loss = next((loss for start, loss in LOSSES.items() if solver.startswith(start)), "frobenius")
+    problem = pose(as_data(X), registry.resolve("loss", loss), (s.NonNegative(), s.NonNegative()), 4).normalized()
+    method, rng = registry.resolve("solver", solver), np.random.RandomState(0)
+    state = method.init(problem, Random()(problem, rng), 1e-9, rng)
+    method.step(problem, state)
+    kept = method.kept(state)
+    before = repr(encode(vars(kept)["momentum"], {})), [A.copy() for A in kept.points], list(kept.points)
+    for _ in range(3):
+        method.step(problem, state)
+    assert repr(encode(vars(kept)["momentum"], {})) == before[0]
+    assert all(A is B and np.array_equal(A, C) for A, B, C in zip(kept.points, before[2], before[1]))
+
+
+def test_a_start_that_became_binary_goes_on_as_it_began(tmp_path):
+    """Whether values are counted is decided by the start, not by where a run was stopped."""
+    block = np.zeros((6, 6))
+    block[:3, :3] = 1
+    start = np.array([[0.9, 1, 1, 1, 0.1, 1]]).T, np.ones((1, 6))
+    settings = {"solver": "weighted_median", "init": start, "n_init": 1, "tol": 0.0}
+    whole = run(block, 1, max_iter=8, **settings)
+    run(block, 1, max_iter=4, checkpoint=tmp_path / "run.partwise", **settings)
+    assert same(run(block, 1, max_iter=8, resume=tmp_path / "run.partwise", **settings), whole)
 
 
 def test_resuming_leaves_the_random_numbers_of_others_alone(tmp_path):

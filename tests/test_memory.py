@@ -15,7 +15,7 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 warm = sparse.random(200, 150, 0.1, "csr", rng=np.random.default_rng(0))
-NAMES = {"frobenius": ("hals", "gcd", "mu"), "kl": ("mu", "newton", "newton_kl")}
+NAMES = {"frobenius": ("hals", "gcd", "mu"), "kl": ("mu", "newton", "newton_kl"), "l1": ("weighted_median",)}
 SOLVERS = [(loss, name) for loss in LOSSES for name in NAMES[loss]]
 for loss, solver in SOLVERS:
     pw.factorize(warm, 3, loss=loss, solver=solver, max_iter=2, tol=0)   # kernels are compiled now
@@ -38,13 +38,17 @@ def peak(shape, nonzeros, init, losses):
     return int(run.stdout)
 
 
-@pytest.mark.parametrize("init", ["'random'", "'nndsvda'", "'spa'"])
+LOSSES = {"random": ["frobenius", "kl"], "nndsvda": ["frobenius", "kl"], "spa": ["frobenius", "kl"]}
+LOSSES |= {"smooth-l1": ["l1"], "greedy-l1": ["l1"]}
+
+
+@pytest.mark.parametrize("init, losses", LOSSES.items(), ids=LOSSES)
 @pytest.mark.parametrize("shape", [(30_000, 20_000), (20_000, 30_000)])
-def test_peak_memory_of_sparse_data(init, shape):
+def test_peak_memory_of_sparse_data(init, losses, shape):
     """Dense, X or W @ H would take 4.8 GB, a float64 mask of it too; all we may hold is a few copies of X and of
     the factors."""
     nonzeros, rank = 600_000, 10
-    grown = peak(shape, nonzeros, init, ["frobenius", "kl"])
+    grown = peak(shape, nonzeros, repr(init), losses)
     storage, factors = 12 * nonzeros, 8 * sum(shape) * rank
     assert grown < 12 * storage + 30 * factors
     assert grown < 0.1 * 8 * shape[0] * shape[1]

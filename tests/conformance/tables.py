@@ -22,6 +22,8 @@ LOSSES = {
     "beta 3": losses.Beta(3),
     "beta 0.5": losses.Beta(0.5),
     "beta -1": losses.Beta(-1),
+    "l1": losses.L1(),
+    "l1, zeros count half": losses.L1(zero_weight=0.5),
 }
 
 # as a structure of H, (RANK, SHAPE[1])
@@ -33,11 +35,14 @@ STRUCTURES = {
     "elastic": s.Elastic(0.2, 0.3),
     "box": s.Box(0.1, 0.8),
     "box arrays": s.Box(-PLANTED.H, PLANTED.H + 0.1),
+    "binary": s.Binary(),
     "fixed": s.Fixed(PLANTED.H),
     "fixed partly": s.Fixed(np.where(RNG.uniform(size=PLANTED.H.shape) < 0.5, PLANTED.H, np.nan)),
     "fixed parts": s.Fixed(PLANTED.H[:2]),
     "nonnegative & l1": s.NonNegative() & s.L1(0.2),
     "nonnegative & fixed parts": s.NonNegative() & s.Fixed(PLANTED.H[:1]),
+    "binary & l1": s.Binary() & s.L1(0.2),
+    "binary & fixed parts": s.Binary() & s.Fixed(np.round(PLANTED.H[:1] / PLANTED.H.max())),
     "nonnegative & elastic & box": s.NonNegative() & s.Elastic(0.1, 0.2) & s.Box(upper=0.7),
 }
 
@@ -53,6 +58,8 @@ SOLVERS = {
     "newton, plain": solvers.Newton(steps=2, extrapolate=False),
     "mu": solvers.MU(),
     "mu_extrapolated": solvers.MU(extrapolate=True),
+    "weighted_median": solvers.WeightedMedian(),
+    "weighted_median, thorough": solvers.WeightedMedian(sweeps=3, exact_blocks=True),
 }
 
 INITS = {
@@ -61,6 +68,8 @@ INITS = {
     "nndsvda": init.NNDSVD("mean"),
     "nndsvdar": init.NNDSVD("random"),
     "spa": init.SPA(),
+    "greedy-l1": init.GreedyL1(),
+    "smooth-l1": init.SmoothL1(),
 }
 
 

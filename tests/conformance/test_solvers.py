@@ -185,6 +185,8 @@ def test_callers_arrays_are_untouched(problem, solver):
 def test_float32_agrees_with_float64(solver, structure):
     if not takes(loss_for(solver), structure):
         pytest.skip("the loss needs nonnegative factors")
+    if getattr(solver, "exact_blocks", False):
+        pytest.skip("linear programs gain much at once, at another iteration in another type: see test_l1.py")
     double = problem_of(structure, loss_for(solver))
     single = problem_of(structure, loss_for(solver), X=PLANTED.X.astype(np.float32))
     if double.modes and solver.supports(double) is None:
@@ -207,5 +209,5 @@ def test_float32_is_honest(solver, noise):
     assert np.diff(objective).max() <= 1e-6 * size
     W, H = (A.astype(float) for A in problem.to_user(result.factors))
     truth = loss.value(X, W @ H.T)
-    assert problem.relative_error(result.factors) == pytest.approx(np.sqrt(2 * truth / size))
+    assert problem.relative_error(result.factors) == pytest.approx((truth / loss.root / size) ** loss.root)
     assert objective[-1] == pytest.approx(truth, rel=1e-6)

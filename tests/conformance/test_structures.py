@@ -61,7 +61,8 @@ def test_gains_agree_with_a_search(stated, height):
     _, lower, upper = structure.elementwise.box(A)
     lower, upper = (np.broadcast_to(b, TALL) for b in (lower, upper))
     for i, k in np.ndindex(TALL):
-        x = np.clip(grid, lower[i, k], upper[i, k])
+        low, high = lower[i, k], upper[i, k]
+        x = np.array([low, high]) if structure.elementwise.binary else np.clip(grid, low, high)
         value = (
             G[i, k] * (x - A[i, k]) + d[i % height, k] / 2 * (x - A[i, k]) ** 2 + structure.elementwise.l1 * np.abs(x)
         )
