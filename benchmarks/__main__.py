@@ -1,14 +1,15 @@
-"""Run benchmarks: `python -m benchmarks [race | kl | growth | phases | process | table2 | table3 | all] [--write]`."""
+"""Run benchmarks: `python -m benchmarks [race | kl | l1 | growth | phases | ... | all] [--write]`."""
 
 from __future__ import annotations
 
 import argparse
 
-from . import growth, pages, phases, process, race, table2, table3
+from . import growth, l1, pages, phases, process, race, table2, table3
 
 PAGES = {
     "race": "benchmarks/README.md",
     "kl": "benchmarks/README.md",
+    "l1": "benchmarks/README.md",
     "process": "benchmarks/README.md",
     "growth": "benchmarks/README.md",
     "phases": "docs/speed.md",
@@ -31,6 +32,7 @@ def main() -> None:
     blocks = {
         "race": lambda: race.run(options.names, options.starts, options.solver, not options.no_peers),
         "kl": lambda: race.run_kl(options.names, options.starts, options.solver),
+        "l1": l1.run,
         "process": process.run,
         "growth": growth.run,
         "phases": phases.run,

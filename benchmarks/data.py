@@ -60,6 +60,13 @@ def counts(name: str):
     return stored(name).astype(np.float64)
 
 
+def array(name: str, key: str) -> np.ndarray:
+    """One array of an archive, its last dimension across."""
+    with np.load(archive(name)) as file:
+        X = file[key].astype(np.float64)
+    return np.maximum(X.reshape(-1, X.shape[-1]), 0)
+
+
 def power(name: str) -> np.ndarray:
     """A power spectrogram; exact zeros become the smallest other entry."""
     with np.load(archive(name)) as file:
