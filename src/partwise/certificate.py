@@ -45,7 +45,8 @@ class Certificate:
         lines = [f"feasible: {feasible}", f"stationary: {stationary} ({self.stationarity:.1e}, tol {self.tol:g})"]
         if self.unsettled:
             count, total = self.unsettled
-            hint = "" if self.blocks else "; several at once might still gain, see exact_blocks"
+            hint = "" if self.blocks else "; several at once might still gain"
+            hint += "" if self.blocks or self.disagreements else ", see exact_blocks"
             lines.append(f"entries at their exact minimiser, the others held: {total - count} of {total}{hint}")
         if self.blocks:
             lines.append(

@@ -184,7 +184,7 @@ def make_starts(problem: Problem, spec, n_init: int) -> list[Init]:
     if n_init > 1 and not start.seeded:
         raise ValueError(
             f"init={start.name!r} gives the same start every time, so n_init={n_init} would repeat one run. "
-            "Use init='random', 'nndsvdar' or None, or n_init=1."
+            "Use init='random', 'nndsvdar', 'smooth-l1' (for the L1 loss) or None, or n_init=1."
         )
     return [start] * n_init
 

@@ -4,6 +4,7 @@ import ast
 import difflib
 import math
 import operator
+from dataclasses import replace
 from functools import partial, reduce
 from numbers import Real
 from typing import Any
@@ -136,7 +137,10 @@ def choose(problem: Problem, spec) -> tuple[solvers.Solver, str]:
         return settle(solver, problem, "asked for")
     able = [solver for solver in (cls() for cls in SOLVERS.values()) if solver.supports(problem) is None]
     if not able:
-        reasons = "; ".join(f"{name}: {cls().supports(problem)}" for name, cls in SOLVERS.items())
+        # what solvers of other losses say would only hide the reason
+        plain = replace(problem, structures=(structures.NonNegative(),) * len(problem.structures))
+        right = [name for name, cls in SOLVERS.items() if cls().supports(plain) is None] or list(SOLVERS)
+        reasons = "; ".join(f"{name}: {SOLVERS[name]().supports(problem)}" for name in right)
         raise IncompatibleError(f"no solver takes this loss with these structures ({reasons})")
     best = max(able, key=lambda solver: solver.prefer(problem)[0])
     return settle(best, problem, best.prefer(problem)[1])

@@ -88,12 +88,11 @@ class BlockDescent(Solver):
     def supports(self, problem):
         for mode in problem.modes:
             entries = problem.structures[mode].elementwise
-            if entries is None or entries.binary:
-                name, what = (
-                    type(self).__name__,
-                    "act entry by entry" if entries is None else "leave room between bounds",
-                )
-                return f"{name} needs structures that {what}, got {problem.structures[mode]}"
+            if entries is None:
+                name = type(self).__name__
+                return f"{name} needs structures that act entry by entry, got {problem.structures[mode]}"
+            if entries.binary:
+                return f"{type(self).__name__} cannot hold entries at one of two values: Binary() goes with loss='l1'"
         return None
 
     def expand(self, problem: Problem, mode: int, state: State) -> Expansion | None:

@@ -62,7 +62,7 @@ class WeightedMedian(BlockDescent):
         if self.exact_blocks:
             for structure in problem.structures:
                 if structure.elementwise.binary or structure.ridge or not structure.nonnegative:
-                    return f"exact_blocks solves linear programs, and cannot with {structure}"
+                    return f"exact_blocks solves linear programs, and cannot with {structure}: leave exact_blocks out"
         return None
 
     def prefer(self, problem):
