@@ -10,6 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from .result import Result
 
+FEW = 20  # lines of a history that are drawn as points too
+
 
 def figures():
     """`matplotlib.figure`, or the line that installs it. Figures are made without pyplot, so no window opens."""
@@ -51,13 +53,16 @@ def convergence(result: Result):
     time = [record.time for record in result.history]
     fig = figures().Figure(figsize=(7.2, 2.7), layout="constrained")
     left, right = fig.subplots(1, 2)
-    left.plot(time, [record.objective for record in result.history], color="#2b6cb0")
+    style = {"color": "#2b6cb0", "marker": "." if len(time) < FEW else None}
+    left.plot(time, [record.objective for record in result.history], **style)
     left.set(title="objective", xlabel="seconds")
     if min(record.objective for record in result.history) > 0:
         left.set_yscale("log")
     curve = [(t, r.stationarity) for t, r in zip(time, result.history) if 0 < r.stationarity < np.inf]
     if curve:
-        right.semilogy(*zip(*curve), color="#2b6cb0")
+        right.semilogy(*zip(*curve), **style)
+    else:
+        right.text(0.5, 0.5, "0 throughout", ha="center", va="center", transform=right.transAxes, fontsize=9)
     if result.certificate.tol > 0:
         right.axhline(result.certificate.tol, color="#c05621", linewidth=1, linestyle="--", label="tol")
         right.legend(frameon=False, fontsize=8)
