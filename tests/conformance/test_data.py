@@ -6,9 +6,12 @@ from sklearn.utils.validation import check_array
 
 from partwise.data import as_data
 from partwise.losses import Frobenius
+from partwise.problem import pose
+from partwise.registry import choose
+from partwise.structures import NonNegative
 from partwise.validation import SPARSE, checked_data
 
-from .tables import PLANTED, RANK, STORAGES
+from .tables import LOSSES, PLANTED, RANK, STORAGES
 
 X = PLANTED.X * (np.random.default_rng(0).uniform(size=PLANTED.X.shape) < 0.5)
 storages = pytest.mark.parametrize("store", STORAGES.values(), ids=STORAGES)
@@ -42,6 +45,24 @@ def test_equals_dense(store, dtype, scale):
     U, s, V = data.svd(RANK, 0)
     full_U, full_s, full_Vt = np.linalg.svd(Y)
     assert np.allclose((U * s) @ V.T, (full_U[:, :RANK] * full_s[:RANK]) @ full_Vt[:RANK], atol=1e-4)
+
+
+@storages
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_every_loss_sees_the_same_problem(store, loss):
+    """Objective, stationarity and one step of a solver; explicit zeros and long indices included."""
+    Y = X + 0.1 * (loss.degree <= 0)
+    rng = np.random.default_rng(2)
+    factors = [rng.uniform(0.1, 1, size=(dim, RANK)) for dim in Y.shape]
+    seen, solver = [], None
+    for M in (Y, store(Y)):
+        problem = pose(as_data(checked_data(M)), loss, (NonNegative(), NonNegative()), RANK).normalized()
+        start = problem.from_user(factors)
+        solver = solver or choose(problem, "auto")[0]  # one for both: its settings follow the density of X
+        state = solver.init(problem, start, 0.0, np.random.RandomState(0))
+        seen.append([*problem.measure(start), *(A for A in solver.step(problem, state).factors)])
+    assert seen[1][:2] == pytest.approx(seen[0][:2], rel=1e-10)
+    assert all(np.allclose(A, B, atol=1e-10) for A, B in zip(seen[0][2:], seen[1][2:]))
 
 
 @storages
