@@ -17,13 +17,23 @@ def _sums(z, v, y, H, place, length):
     """`sum z h`, `sum v h^2`, `sum y h` and `sum h^2`."""
     zero = H.dtype.type(0)
     zh, vhh, yh, hh = zero, zero, zero, zero
-    for j in range(length):
-        h = H[place + j]
-        zh += z[j] * h
-        vhh += v[j] * h * h
-        yh += y[j] * h
+    row, zs, vs, ys = H[place : place + length], z[:length], v[:length], y[:length]
+    for j in range(row.size):
+        h = row[j]
+        zh += zs[j] * h
+        vhh += vs[j] * h * h
+        yh += ys[j] * h
         hh += h * h
     return zh, vhh, yh, hh
+
+
+@compiled
+def _shift(y, z, v, H, place, step, length):
+    """`y += step h`, and what that does to `z = v r`."""
+    row, ys, zs, vs = H[place : place + length], y[:length], z[:length], v[:length]
+    for j in range(row.size):
+        ys[j] += step * row[j]
+        zs[j] -= step * vs[j] * row[j]
 
 
 @compiled
@@ -77,9 +87,7 @@ def _smooth_l1(
             new = kind(min(max(a + g / q, low[k]), high[k])) if q > 0 else a
             if new != a:
                 step, c[p], w[k] = new - a, new, new
-                for j in range(length):
-                    y[j] += step * H[place + j]
-                    z[j] -= step * v[j] * H[place + j]
+                _shift(y, z, v, H, place, step, length)
                 for other in range(rank):
                     around[other] += step * gram[k, other]
         for k in range(rank):

@@ -79,32 +79,34 @@ def select(t, h, n, need, l2, rounds=ROUNDS):
 @compiled
 def _pulls(z, H, place, length):
     """`sum z h`, z the signs of the residual, and `sum |h|` over entries with none."""
-    pull, still = H.dtype.type(0), H.dtype.type(0)
-    for j in range(length):
-        h = H[place + j]
-        pull += z[j] * h
-        still += abs(h) if z[j] == 0 else H.dtype.type(0)
+    pull, still, one = H.dtype.type(0), H.dtype.type(0), H.dtype.type(1)
+    row, signs = H[place : place + length], z[:length]
+    for j in range(row.size):
+        pull += signs[j] * row[j]
+        still += (one - abs(signs[j])) * abs(row[j])
     return np.float64(pull), np.float64(still)
 
 
 @compiled
 def _shift(x, r, z, H, place, step, length, rough):
     """`r -= step h`, and its signs."""
-    for j in range(length):
-        r[j] -= step * H[place + j]
-        clear = abs(r[j]) > rough * (abs(x[j]) + abs(x[j] - r[j]))
-        z[j] = (1 if r[j] > 0 else -1) if clear else 0
+    zero, one, rough = r.dtype.type(0), r.dtype.type(1), r.dtype.type(rough)
+    row, entries, rest, signs = H[place : place + length], x[:length], r[:length], z[:length]
+    for j in range(row.size):
+        left = rest[j] - step * row[j]
+        least = rough * (abs(entries[j]) + abs(entries[j] - left))
+        rest[j] = left
+        signs[j] = one if left > least else (-one if left < -least else zero)
 
 
 @compiled
 def _breakpoints(side, r, z, H, place, n, t, h):
     """List `|r_j / h_j|` and `|h_j|` of the entries that pull to one side; returns how many they are."""
-    found = 0
-    for j in range(n):
-        own = H[place + j]
-        if side * z[j] * own > 0:
-            t[found], h[found] = abs(r[j] / own), abs(own)
-            found += 1
+    found, row, rest, signs = 0, H[place : place + n], r[:n], z[:n]
+    for j in range(row.size):
+        # written in any case, and over the next time if it does not count: no branch that goes either way
+        t[found], h[found] = abs(rest[j] / row[j]), abs(row[j])
+        found += side * signs[j] * row[j] > 0
     return found
 
 
@@ -135,8 +137,9 @@ def _better_end(a, mass, cost, l2, low, high, r, H, place, length, rough):
     """The better of two values, or the present one where both are as good, and how much it gains."""
     other = low if a == high else high
     step, change = other - a, cost * (abs(other) - abs(a)) + l2 / 2 * (other * other - a * a)
-    for j in range(length):
-        change += abs(r[j] - step * H[place + j]) - abs(r[j])
+    row, rest = H[place : place + length], r[:length]
+    for j in range(row.size):
+        change += abs(rest[j] - step * row[j]) - abs(rest[j])
     if change < -rough * (mass + cost) * abs(step):
         return other, -change
     return a, 0.0
