@@ -39,7 +39,7 @@ class WeightedMedian(BlockDescent):
     Where X and the start are 0/1 the factors stay so (and where structures ask for it): values are counted, not sorted.
     A part that dies is begun anew from what the others leave of X.
 
-    Such a descent can end where no single entry can gain but several together could. Extrapolation leads past most
+    Such a descent can end where no single entry can gain but several together could. Extrapolation leads past many
     of these places. `exact_blocks`: once descent has ended, solve every row as a linear program, and go on from there
     until that gains less than `tol` of the objective; what it gained is in `Result.details`.
     """

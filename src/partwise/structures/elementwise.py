@@ -104,7 +104,7 @@ class Elementwise(Structure):
     def prox(self, A, step):
         if self.binary:
             low, high = self.box(A)[1:]
-            # half the difference of the two values of `g(b) + |b - a|^2 / (2 step)`, times step / (high - low)
+            # from where on the upper of the two bounds has the smaller `g(b) + |b - a|^2 / (2 step)`
             middle = (low + high) / 2 + step * (self.l1 + self.l2 * (low + high) / 2)
             return np.where(middle < A, high, low).astype(A.dtype, copy=False)
         soft = A - np.clip(A, -step * self.l1, step * self.l1)

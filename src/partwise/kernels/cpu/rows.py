@@ -1,8 +1,9 @@
-"""What the kernels of beta-divergences share: one row of X against its model, entry by entry.
+"""What the kernels of beta-divergences and of L1 share: one row of X against its model, entry by entry.
 
 The row of a factor is `w`, and the other factor is turned, `H[k]` being the entries of component k that go with those
-of the row: all of them, or for KL, where zeros of X cost nothing, those of its nonzeros, gathered. All are padded with
-zeros to whole vectors. The model is `y = sum_k w_k H[k]`; its slope and curvature in `w_k` are
+of the row: all of them, or for KL and L1, where zeros of X cost nothing, those of its nonzeros, gathered. All are
+padded with zeros to whole vectors. The model is `y = sum_k w_k H[k]`; for a divergence its slope and curvature in
+`w_k` are
 
     g_k = s_k + sum_j d'(x_j, y_j) H[k, j],    q_kl = sum_j d''(x_j, y_j) H[k, j] H[l, j],
 
