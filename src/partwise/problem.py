@@ -40,6 +40,10 @@ class Quadratic(NamedTuple):
         minus, plus = self.split(A)
         return plus - minus, np.diag(self.gram)[None]
 
+    def steepest(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same with one number that no second derivative in any direction exceeds."""
+        return self.slopes(A)[0], np.full((1, A.shape[1]), curvature_of(self.gram))
+
 
 class Tangent(NamedTuple):
     """Another loss with the ridge around one point A."""
@@ -96,8 +100,8 @@ class Problem:
 
     @cached_property
     def separable(self) -> bool:
-        """One factor to solve for, entry by entry: each of its rows is a problem of its own."""
-        return len(self.modes) == 1 and self.structures[self.modes[0]].elementwise is not None
+        """One factor to solve for, whose structure speaks of rows: each of them is a problem of its own."""
+        return len(self.modes) == 1 and self.structures[self.modes[0]].apart
 
     # -- objective -------------------------------------------------------------------------------------
 
@@ -168,16 +172,21 @@ class Problem:
         whole of it for least squares, around the present factor otherwise."""
         ridge = self.structures[mode].ridge
         if self.loss.quadratic:
-            gram = hadamard(gram_of(B) for other, B in enumerate(factors) if other != mode)
+            gram, cross = self.normal_equations(factors, mode)
             if ridge:
                 gram = gram + gram.dtype.type(ridge) * np.eye(self.rank, dtype=gram.dtype)
-            return Quadratic(gram, self.data.cross(factors, mode))
+            return Quadratic(gram, cross)
         if self.loss.beta is None:
             return self.kinks(factors, mode)
         minus, plus, curvature = self.data.expansion(self.loss.beta, factors, mode)
         if ridge:
             plus, curvature = plus + plus.dtype.type(ridge) * factors[mode], curvature + plus.dtype.type(ridge)
         return Tangent(minus, plus, curvature)
+
+    def normal_equations(self, factors: Factors, mode: int) -> Quadratic:
+        """Least squares in one factor, without any structure."""
+        gram = hadamard(gram_of(B) for other, B in enumerate(factors) if other != mode)
+        return Quadratic(gram, self.data.cross(factors, mode))
 
     def kinks(self, factors: Factors, mode: int) -> Kinks:
         """Of the L1 loss."""
@@ -225,7 +234,13 @@ class Problem:
         A = factors[mode]
         if isinstance(expansion, Kinks):
             return float(expansion.unsettled.sum()) / A.size
-        return self.relative_gain(self.structures[mode].gains(A, *expansion.slopes(A)))
+        return self.relative_gain(self.structures[mode].gains(A, *self.slopes(A, mode, expansion)))
+
+    def slopes(self, A: np.ndarray, mode: int, expansion: Quadratic | Tangent) -> tuple[np.ndarray, np.ndarray]:
+        """The gradient at A and second derivatives, as the `gains` of its structure take them: where entries are tied
+        to each other, they move together."""
+        tied = self.structures[mode].elementwise is None and isinstance(expansion, Quadratic)
+        return expansion.steepest(A) if tied else expansion.slopes(A)
 
     def relative_gain(self, gains: np.ndarray) -> float:
         """`sqrt(2 gain) / size` of the component that can gain most."""
@@ -233,12 +248,10 @@ class Problem:
 
     def row_stationarity(self, factors: Factors, mode: int, expansion: Expansion) -> np.ndarray:
         """Stationarity of each row of the only free factor, (dim,)."""
-        structure = self.structures[mode].elementwise
-        assert structure is not None, "only elementwise structures make rows independent"
         A = factors[mode]
         if isinstance(expansion, Kinks):
             return expansion.unsettled / self.rank
-        gains = structure.row_gains(A, *expansion.slopes(A))
+        gains = self.structures[mode].row_gains(A, *self.slopes(A, mode, expansion))
         sizes = self.row_sizes(mode)
         return np.sqrt(2 * gains) / np.where(sizes > 0, sizes, self.size or 1.0)
 
@@ -309,6 +322,11 @@ def is_binary(factors: Factors) -> bool:
 
 def gram_of(A: np.ndarray) -> np.ndarray:
     return kernels.of(A).gram(A)
+
+
+def curvature_of(gram: np.ndarray) -> float:
+    """The largest second derivative of `1/2 tr(A gram A')` in any direction."""
+    return max(float(np.linalg.eigvalsh(gram.astype(np.float64))[-1]), 0.0)
 
 
 def hadamard(arrays: Iterable[np.ndarray]) -> np.ndarray:

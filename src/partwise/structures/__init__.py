@@ -1,7 +1,37 @@
 """Structures: what is wanted of a factor, as a penalty, a set, or both. Combine them with `&`."""
 
-from .algebra import All
+from .algebra import All, Columns
 from .base import Structure
+from .custom import Projection
 from .elementwise import L1, L2, Binary, Box, Elastic, Elementwise, Fixed, Free, NonNegative
+from .norm import Hoyer, Simplex, UnitNorm
+from .orthogonal import Orthogonal, OrthogonalTo
+from .shape import Monotone, Smooth, Unimodal
+from .sparse import EqualNonzeros, Pattern, Sparse
 
-__all__ = ["L1", "L2", "All", "Binary", "Box", "Elastic", "Elementwise", "Fixed", "Free", "NonNegative", "Structure"]
+__all__ = [
+    "L1",
+    "L2",
+    "All",
+    "Binary",
+    "Box",
+    "Columns",
+    "Elastic",
+    "Elementwise",
+    "EqualNonzeros",
+    "Fixed",
+    "Free",
+    "Hoyer",
+    "Monotone",
+    "NonNegative",
+    "Orthogonal",
+    "OrthogonalTo",
+    "Pattern",
+    "Projection",
+    "Simplex",
+    "Smooth",
+    "Sparse",
+    "Structure",
+    "Unimodal",
+    "UnitNorm",
+]

@@ -1,19 +1,28 @@
-"""Structures made of structures."""
+"""Structures made of structures: all of them at once, or others for some components."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from numbers import Integral
 
 import numpy as np
 
 from .base import Structure
-from .elementwise import Elementwise
+from .elementwise import FREE, Elementwise
+from .orthogonal import Tied
+from .shape import Monotone
+from .vectors import Vectors
+
+ROUNDS = 200  # of projections onto one set after the other
+CLOSE = 1e-10  # relative change in a round that ends them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class All(Structure):
     """All of `parts` at once, written `a & b`: sets are intersected, penalties added.
 
-    Binding it looks for one closed form of the whole. Elementwise parts have one: the tighter bounds, the sums
-    of the weights.
+    Binding it looks up one closed form of the whole: see `combined`.
     """
 
     parts: tuple[Structure, ...]
@@ -28,17 +37,15 @@ class All(Structure):
     def rowwise(self):
         return all(part.rowwise for part in self.parts)
 
+    @property
+    def exact(self):
+        return combined([outline(part) for part in self.parts], repr(self)).exact
+
     def bind(self, shape, transposed, name):
-        parts = [part.bind(shape, transposed, name).elementwise for part in self.parts]
-        lower, upper = parts[0].lower, parts[0].upper
-        for part in parts[1:]:
-            lower, upper = np.maximum(lower, part.lower), np.minimum(upper, part.upper)
-        if binary := any(part.binary for part in parts):
-            lower, upper = np.ceil(lower), np.floor(upper)
-        if np.any(lower > upper):
-            raise ValueError(f"no value of {name} satisfies {self}: its bounds exclude each other somewhere")
-        # bound already: arrays are tall and complete
-        return Elementwise(lower, upper, sum(p.l1 for p in parts), sum(p.l2 for p in parts), binary)
+        whole = combined([part.bind(shape, transposed, name) for part in self.parts], f"{name} satisfies {self}")
+        if isinstance(whole, Vectors):
+            whole.check(shape, name)
+        return whole
 
     def _unbound(self, *_):
         raise TypeError(f"{self} has no shape yet: bind it to a factor first")
@@ -47,3 +54,271 @@ class All(Structure):
 
     def __repr__(self):
         return " & ".join(map(repr, self.parts))
+
+
+def outline(part: Structure) -> Structure:
+    """A stated part with arrays of bounds made small, so that parts can be combined before their shape is known."""
+    if not isinstance(part, Elementwise):
+        return part
+    lower, upper = (
+        b if np.ndim(b) == 0 else np.full((1, 1), end(b)) for b, end in ((part.lower, np.min), (part.upper, np.max))
+    )
+    return Elementwise(lower, upper, part.l1, part.l2, part.binary)
+
+
+def combined(parts: list[Structure], what: str) -> Structure:
+    """All parts as one structure: by a closed form of the whole set where one is known, else by projections onto one
+    set after the other."""
+    entries = merged([part for part in parts if isinstance(part, Elementwise)], what)
+    others = [part for part in parts if not isinstance(part, Elementwise)]
+    if not others:
+        return entries
+    if whole := closed_form(entries, others):
+        return whole
+    return in_turns(entries, others)
+
+
+def closed_form(entries: Elementwise, others: list[Structure]) -> Structure | None:
+    """The whole set with its exact projection, or None. Each family looks at all parts, not at pairs."""
+    if len(others) == 1 and entries.free:
+        return others[0]
+    forms = (family.together(entries, others) for family in (Vectors, Tied, Monotone, Columns))
+    return next((form for form in forms if form is not None), None)
+
+
+def in_turns(entries: Elementwise, others: list[Structure]) -> Structure:
+    """Dykstra's method where all sets are convex, else one after the other: entries, then how many, then norms."""
+    members: list[Structure] = []
+    alone = [] if entries.free else [entries]
+    for part in others:
+        form = closed_form(entries.bounds(), [part])
+        members.append(form or part)
+    if (entries.l1 or entries.l2 or any(m is p for m, p in zip(members, others))) and alone:
+        members = alone + members
+    members.sort(key=lambda member: member.stage)
+    return (Dykstra if all(member.convex for member in members) else Successive)(tuple(members))
+
+
+def merged(parts: list[Elementwise], what: str) -> Elementwise:
+    """The tighter bounds, the sums of the weights."""
+    if not parts:
+        return FREE
+    lower, upper = (
+        reduce(end, [getattr(part, name) for part in parts])
+        for name, end in (("lower", np.maximum), ("upper", np.minimum))
+    )
+    if binary := any(part.binary for part in parts):
+        lower, upper = np.ceil(lower), np.floor(upper)
+    if np.any(lower > upper):
+        raise ValueError(f"no value of {what}: its bounds exclude each other somewhere")
+    return Elementwise(lower, upper, sum(p.l1 for p in parts), sum(p.l2 for p in parts), binary)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Turns(Structure):
+    """Several bound structures at once, without a closed form for all of them."""
+
+    members: tuple[Structure, ...]
+    exact = False
+
+    @property
+    def nonnegative(self):
+        return any(member.nonnegative for member in self.members)
+
+    @property
+    def scale_free(self):
+        return all(member.scale_free for member in self.members)
+
+    @property
+    def cone(self):
+        return all(member.cone for member in self.members)
+
+    @property
+    def interchangeable(self):
+        return all(member.interchangeable for member in self.members)
+
+    @property
+    def replaceable(self):
+        return all(member.replaceable for member in self.members)
+
+    @property
+    def magnitude(self):
+        return max(member.magnitude for member in self.members)
+
+    @property
+    def apart(self):
+        return all(member.apart for member in self.members)
+
+    def bind(self, shape, transposed, name):
+        return self
+
+    def rescaled(self, exponent, objective_exponent):
+        return self.altered(members=tuple(m.rescaled(exponent, objective_exponent) for m in self.members))
+
+    def value(self, A):
+        return sum(member.value(A) for member in self.members)
+
+    def row_values(self, A):
+        return sum(member.row_values(A) for member in self.members)
+
+    def settle(self, A):
+        """Rounds until all sets agree; the last one, of norms or of the user, has the last word."""
+        A = self.prox(A, 0.0)
+        for _ in range(ROUNDS):
+            before = A
+            A = reduce(lambda B, member: member.settle(B), self.members, A)
+            if np.max(np.abs(A - before), initial=0) <= np.finfo(A.dtype).eps * np.max(np.abs(A), initial=0):
+                break
+        return A
+
+    def violation(self, A):
+        return max(member.violation(A) for member in self.members)
+
+    def __repr__(self):
+        return " & ".join(map(repr, self.members))
+
+
+class Dykstra(Turns):
+    """Convex sets and penalties: `prox` of the sum by Dykstra's method, with corrections that lead to the nearest point
+    (Boyle and Dykstra 1986; for penalties Bauschke and Combettes 2008)."""
+
+    def prox(self, A, step):
+        point = A.astype(np.float64)
+        corrections = [np.zeros_like(point) for _ in self.members]
+        for _ in range(ROUNDS):
+            before = point
+            for k, member in enumerate(self.members):
+                target = point + corrections[k]
+                point = member.prox(target, step)
+                corrections[k] = target - point
+            if np.max(np.abs(point - before)) <= CLOSE * np.max(np.abs(point), initial=1e-300):
+                break
+        return point.astype(A.dtype)
+
+
+class Successive(Turns):
+    """Sets of which some are not convex: one round of projections, an approximation."""
+
+    convex = False
+
+    def prox(self, A, step):
+        return reduce(lambda B, member: member.prox(B, step), self.members, A)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Columns(Structure):
+    """Another structure for some components: `Columns({16: Sparse(17, per="component")})`. The others are free, but
+    for what the structures that it is combined with say."""
+
+    parts: tuple[tuple[tuple[int, ...], Structure], ...]
+    interchangeable = False
+
+    def __init__(self, parts):
+        pairs = []
+        for key, structure in dict(parts).items():
+            indices = (key,) if isinstance(key, Integral) else tuple(key)
+            if not isinstance(structure, Structure):
+                raise TypeError(f"Columns takes {{component: structure}}, got {structure!r} for {key!r}")
+            pairs.append((tuple(int(j) for j in indices), structure))
+        members = [j for indices, _ in pairs for j in indices]
+        if not members or len(set(members)) < len(members) or min(members) < 0:
+            raise ValueError(f"Columns takes numbers of components, from 0 on, each once; got {members}")
+        object.__setattr__(self, "parts", tuple(pairs))
+
+    @property
+    def structures(self):
+        return [structure for _, structure in self.parts]
+
+    @classmethod
+    def together(cls, entries: Elementwise, parts: list[Structure]) -> Structure | None:
+        """What is said of every component is said of these too."""
+        own = [part for part in parts if isinstance(part, cls)]
+        rest = [part for part in parts if not isinstance(part, cls)]
+        if len(own) != 1 or not all(part.columnwise for part in rest):
+            return None
+        return own[0].altered(
+            parts=tuple(
+                (
+                    indices,
+                    combined(
+                        [entries.columns(list(indices)), *(p.columns(list(indices)) for p in rest), inner],
+                        "a component",
+                    ),
+                )
+                for indices, inner in own[0].parts
+            )
+        )
+
+    def bind(self, shape, transposed, name):
+        members = [j for indices, _ in self.parts for j in indices]
+        if max(members) >= shape[1]:
+            raise ValueError(f"{self} names component {max(members)}, but {name} has {shape[1]}, from 0 on")
+        rest = tuple(j for j in range(shape[1]) if j not in members)
+        pairs = [*self.parts, *([(rest, FREE)] if rest else [])]
+        return self.altered(
+            parts=tuple((indices, inner.bind((shape[0], len(indices)), transposed, name)) for indices, inner in pairs)
+        )
+
+    @property
+    def fixed(self):
+        return all(structure.fixed for structure in self.structures)
+
+    @property
+    def nonnegative(self):
+        return all(structure.nonnegative for structure in self.structures)
+
+    @property
+    def scale_free(self):
+        return all(structure.scale_free for structure in self.structures)
+
+    @property
+    def cone(self):
+        return all(structure.cone for structure in self.structures)
+
+    @property
+    def convex(self):
+        return all(structure.convex for structure in self.structures)
+
+    @property
+    def exact(self):
+        return all(structure.exact for structure in self.structures)
+
+    @property
+    def magnitude(self):
+        return max(structure.magnitude for structure in self.structures)
+
+    def rescaled(self, exponent, objective_exponent):
+        return self.altered(
+            parts=tuple((indices, s.rescaled(exponent, objective_exponent)) for indices, s in self.parts)
+        )
+
+    def value(self, A):
+        return sum(structure.value(A[:, indices]) for indices, structure in self.parts)
+
+    def each(self, A, function):
+        """A with every group of components replaced by `function(structure, group)`."""
+        out = np.empty_like(A)
+        for indices, structure in self.parts:
+            out[:, indices] = function(structure, np.ascontiguousarray(A[:, indices]))
+        return out
+
+    def prox(self, A, step):
+        return self.each(A, lambda structure, B: structure.prox(B, step))
+
+    def settle(self, A):
+        return self.each(A, lambda structure, B: structure.settle(B))
+
+    def violation(self, A):
+        return max(s.violation(np.ascontiguousarray(A[:, indices])) for indices, s in self.parts)
+
+    def face(self, A):
+        faces = [structure.face(A[:, indices]) for indices, structure in self.parts]
+        if any(face is None for face in faces) or len({(face.l1, face.l2) for face in faces}) > 1:
+            return None
+        lower, upper = np.empty(A.shape), np.empty(A.shape)
+        for (indices, _), face in zip(self.parts, faces):
+            lower[:, indices], upper[:, indices] = face.lower, face.upper
+        return Elementwise(lower, upper, faces[0].l1, faces[0].l2)
+
+    def __repr__(self):
+        return f"Columns({{{', '.join(f'{list(indices)}: {s}' for indices, s in self.parts)}}})"

@@ -3,17 +3,23 @@
 A structure is a frozen dataclass. Penalties are stated without hidden factors: L1 is `weight * sum |a|`, L2 is
 `weight / 2 * sum a^2`. A user gives arrays in the public orientation (W as samples x parts, H as parts x
 features); `bind` turns them tall, `(dim, rank)`, and checks them, and a `Problem` holds bound structures only.
+In a tall factor an item (a sample of W, a feature of H) is a row, and a component is a column.
 """
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from .elementwise import Elementwise
+
+ROUNDING = 32  # units in the last place of the largest entry that a projection may be off by
 
 
 class Structure(ABC):
@@ -24,6 +30,21 @@ class Structure(ABC):
     interchangeable = True  # components are treated alike: they may be reordered
     magnitude = 0.0  # the largest finite bound: it sets the unit of the factor; 0 where there is none
     rowwise = False  # says the same of every row, so it has a meaning for new rows
+    apart = False  # g is a sum over rows
+    columnwise = False  # g is a sum over components, the same for each
+    convex = True
+    exact = True  # `prox` gives the nearest point; False: it is an approximation, and `settle` makes up for it
+    stage = 1  # which of several sets is projected onto first, where no closed form is known; entries are 0
+
+    @property
+    def cone(self) -> bool:
+        """With A also t A for every t > 0, at no cost."""
+        return self.scale_free
+
+    @property
+    def replaceable(self) -> bool:
+        """A component may be begun anew from anything."""
+        return self.interchangeable
 
     @property
     def elementwise(self) -> Elementwise | None:
@@ -46,17 +67,64 @@ class Structure(ABC):
     def prox(self, A: np.ndarray, step: float) -> np.ndarray:
         """`argmin_B g(B) + |B - A|^2 / (2 step)`, a new array; for step 0 the projection onto the set."""
 
-    @abstractmethod
-    def violation(self, A: np.ndarray) -> float:
-        """How far A is outside the set: the largest amount by which an entry breaks it."""
+    def settle(self, A: np.ndarray) -> np.ndarray:
+        """A point of the set near A: what results are made of, whatever approximation `prox` is."""
+        return self.prox(A, 0.0)
 
-    @abstractmethod
+    def violation(self, A: np.ndarray) -> float:
+        """How far A is outside the set: the largest amount by which an entry differs from the nearest point that is
+        known, 0 where that is rounding."""
+        off = float(np.max(np.abs(A - self.settle(A)), initial=0))
+        return off if off > ROUNDING * np.finfo(A.dtype).eps * float(np.max(np.abs(A), initial=0)) else 0.0
+
     def gains(self, A: np.ndarray, G: np.ndarray, d: np.ndarray) -> np.ndarray:
         """How much each column of A could still gain by itself, (rank,): the largest decrease of
         `<G, B - A> + sum d/2 (B - A)^2 + g(B)` from A, column by column; 0 where A is stationary. G is the gradient of
-        the loss and the ridge, d the second derivatives, (dim, rank) or one row for all."""
+        the loss and the ridge, d the second derivatives, (dim, rank) or one row for all. Where the structure ties
+        entries to each other: how much all of them together could, (1,), with the largest d for all."""
+        B, curvature = self.improved(A, G, d)
+        gain = self.value(A) - self.value(B) + model_gains(A, B, G, curvature).sum()
+        return np.array([max(gain, 0.0)])
+
+    def row_gains(self, A: np.ndarray, G: np.ndarray, d: np.ndarray) -> np.ndarray:
+        """The same for each row, (dim,), where rows are `apart`."""
+        B, curvature = self.improved(A, G, d)
+        return np.maximum(self.row_values(A) - self.row_values(B) + model_gains(A, B, G, curvature), 0.0)
+
+    def row_values(self, A: np.ndarray) -> np.ndarray:
+        """The penalty of each row, where rows are `apart`."""
+        return np.zeros(len(A))
+
+    def improved(self, A: np.ndarray, G: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, float]:
+        """A after one projected step of the gradient method, and the curvature that it reckoned with."""
+        curvature = float(np.max(d, initial=0))
+        if curvature == 0:
+            return A, 0.0
+        target = A - G / A.dtype.type(curvature)
+        return self.prox(target, 1 / curvature) if self.exact else self.settle(target), curvature
+
+    def face(self, A: np.ndarray) -> Elementwise | None:
+        """Bounds within which everything is in the set and has no more nonzeros than A; None where there are none."""
+        return None
+
+    def columns(self, indices: list[int]) -> Structure:
+        """The structure of some components alone, where the structure is `columnwise`."""
+        return self
+
+    def altered(self, **fields) -> Self:
+        """A copy with other values in some fields."""
+        other = copy.copy(self)
+        for name, value in fields.items():
+            object.__setattr__(other, name, value)
+        return other
 
     def __and__(self, other: Structure) -> Structure:
         from .algebra import All  # noqa: PLC0415  # algebra is built on this class
 
         return All((self, other)) if isinstance(other, Structure) else NotImplemented
+
+
+def model_gains(A, B, G, curvature) -> np.ndarray:
+    """By how much each row of `<G, B - A> + curvature/2 |B - A|^2` is below 0."""
+    step = B.astype(np.float64) - A
+    return -np.einsum("ij,ij->i", step, G + curvature / 2 * step)

@@ -22,6 +22,9 @@ class Elementwise(Structure):
     """`l1 sum |a| + l2 / 2 sum a^2` over `lower <= a <= upper`; NaN in an array of bounds means no bound. `binary`: a
     is one of its two bounds, nothing between."""
 
+    apart = True
+    stage = 0
+
     lower: float | np.ndarray = -np.inf
     upper: float | np.ndarray = np.inf
     l1: float = 0.0
@@ -70,6 +73,24 @@ class Elementwise(Structure):
     def rowwise(self):
         return self.interchangeable
 
+    @property
+    def columnwise(self):
+        return True
+
+    @property
+    def convex(self):
+        return not self.binary
+
+    @property
+    def free(self):
+        """Says nothing."""
+        return self.plain and not self.nonnegative
+
+    @property
+    def plain(self):
+        """No penalty, and no bounds but `a >= 0`, if that."""
+        return self.scale_free and not self.binary
+
     def bind(self, shape, transposed, name):
         lower, upper = (
             tall(bound, shape, transposed, missing, name)
@@ -110,6 +131,26 @@ class Elementwise(Structure):
         soft = A - np.clip(A, -step * self.l1, step * self.l1)
         # the bounds in A's type, so that float32 stays float32
         return np.clip(soft / (1 + step * self.l2), *self.box(A)[1:]).astype(A.dtype, copy=False)
+
+    def row_values(self, A):
+        size = np.abs(A.astype(np.float64))
+        return (self.l1 * size + self.l2 / 2 * size**2).sum(axis=1)
+
+    def face(self, A):
+        return None if self.binary else self
+
+    def columns(self, indices):
+        lower, upper = (b if np.ndim(b) == 0 or b.shape[1] == 1 else b[:, indices] for b in (self.lower, self.upper))
+        return Elementwise(lower, upper, self.l1, self.l2, self.binary)
+
+    def bounds(self):
+        """Without the penalties."""
+        return Elementwise(self.lower, self.upper, binary=self.binary)
+
+    def holding_zeros(self, A):
+        """The same bounds where A is not 0; what is 0 stays."""
+        lower, upper = (np.where(A == 0, 0.0, b) for b in (self.lower, self.upper))
+        return Elementwise(lower, upper, self.l1, self.l2)
 
     def violation(self, A):
         _, lower, upper = self.box(A)
@@ -250,3 +291,6 @@ def bound_terms(lower, upper):
         return
     held = float(np.mean(np.broadcast_to(lower == upper, np.broadcast(lower, upper).shape)))
     yield f"Fixed(<array, {held:.0%} held>)" if held else "Box(<arrays>)"
+
+
+FREE = Free()

@@ -11,6 +11,7 @@ from .mu import mu
 from .newton import newton
 from .newton_kl import newton_kl
 from .products import dense_product, is_narrow, sparse_product, transposed_product
+from .projections import keep_largest, one_peak, rising, with_ratio, with_sum
 from .smooth_l1 import smooth_l1
 from .sums import extremes, gram, inner, power_sums, sum_abs, sum_squares
 from .weighted_median import residuals, weighted_median
@@ -30,16 +31,21 @@ __all__ = [
     "hals",
     "inner",
     "is_narrow",
+    "keep_largest",
     "losses",
     "mu",
     "newton",
     "newton_kl",
+    "one_peak",
     "power_sums",
     "residuals",
+    "rising",
     "smooth_l1",
     "sparse_product",
     "sum_abs",
     "sum_squares",
     "transposed_product",
     "weighted_median",
+    "with_ratio",
+    "with_sum",
 ]

@@ -1,0 +1,77 @@
+"""A structure given by the user's own projection."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .base import Structure
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Projection(Structure):
+    """The set onto which `function` projects: it gets W (samples x parts) or H (parts x features) and returns the
+    nearest such array, or a near one.
+
+    `name` is what messages call it. Say `exact=True` if the answer is the nearest, `convex=True` if the set is convex,
+    `cone=True` if with A also t A is in it for all t > 0 (then units do not matter), `nonnegative=True` if it has no
+    negative entries, `interchangeable=True` if it treats all parts alike. Such a result cannot be saved with the
+    function in it.
+    """
+
+    function: Callable[[np.ndarray], np.ndarray]
+    name: str = ""
+    exact: bool = False
+    convex: bool = False
+    cone: bool = False  # type: ignore[assignment]
+    nonnegative: bool = False
+    interchangeable: bool = False
+    transposed: bool = False
+    exponent: int = 0
+    stage = 5
+    made_anew = ("function",)
+
+    def __post_init__(self):
+        if not callable(self.function):
+            raise TypeError(f"Projection takes a function of an array, got {self.function!r}")
+        if not self.name:
+            object.__setattr__(self, "name", getattr(self.function, "__name__", type(self.function).__name__))
+
+    def bind(self, shape, transposed, name):
+        bound = self.altered(transposed=transposed)
+        probe = np.random.default_rng(0).standard_normal(shape)
+        once = bound.prox(np.abs(probe) if self.nonnegative else probe, 0.0)
+        if not np.allclose(bound.prox(once, 0.0), once, rtol=1e-6, atol=1e-9 * float(np.abs(once).max(initial=0))):
+            warnings.warn(
+                f"the projection {self.name!r} of {name} is not idempotent: applied to its own result it changes it. "
+                "The factors returned are its last result; if that is not a point of your set, mend the function.",
+                UserWarning,
+                stacklevel=6,
+            )
+        return bound
+
+    def rescaled(self, exponent, objective_exponent):
+        return self if self.cone else self.altered(exponent=self.exponent + exponent)
+
+    def value(self, A):
+        return 0.0
+
+    def prox(self, A, step):
+        given = np.ldexp(A, self.exponent)  # a copy, in the user's units
+        given = given.T if self.transposed else given
+        answer = np.asarray(self.function(given))
+        if answer.shape != given.shape:
+            raise ValueError(
+                f"the projection {self.name!r} was given an array of shape {given.shape} and returned one of shape "
+                f"{answer.shape}; it must return the same shape"
+            )
+        if answer.dtype.kind not in "fiub" or not np.all(np.isfinite(answer)):
+            raise ValueError(f"the projection {self.name!r} returned something that is not a finite number")
+        answer = np.array(answer.T if self.transposed else answer, dtype=A.dtype, order="C")
+        return np.ldexp(answer, -self.exponent)
+
+    def __repr__(self):
+        return f"Projection({self.name})"

@@ -1,0 +1,124 @@
+"""How many nonzeros: in each item or component, in each group of components, and nonzeros that are all equal.
+
+Xu, Yu and Zhang (2013), sections 3.2 to 3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+
+from .vectors import Vectors, checked_count
+
+
+class Sparse(Vectors):
+    """At most `k` nonzeros in each item, or in each component. Signed unless combined with `NonNegative()`."""
+
+    def __init__(self, k: int, per: str = "item"):
+        super().__init__(per=per, most=k)
+
+
+class Pattern(Vectors):
+    """How many nonzeros each group of components may have in an item.
+
+    `groups`: the sizes of consecutive groups, or a list of indices for each; or `labels`, one for each component.
+    `nonzeros`: a number for all groups or one for each; components in no group are not restricted.
+    """
+
+    def __init__(self, groups: Sequence | None = None, nonzeros: int | Sequence[int] = 1, *, labels=None):
+        groups = checked_groups(groups, labels)
+        numbers = [nonzeros] * len(groups) if isinstance(nonzeros, Integral) else list(nonzeros)
+        if len(numbers) != len(groups):
+            raise ValueError(f"nonzeros has {len(numbers)} numbers for {len(groups)} groups")
+        super().__init__(
+            groups=groups, counts=tuple(checked_count("the number of nonzeros", number) for number in numbers)
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EqualNonzeros(Vectors):
+    """Each item (or component) is zero, or has exactly `k` nonzeros, all of the same value.
+
+    The nearest such vector has its nonzeros where the k largest entries are, at their mean (Xu, Yu and Zhang 2013,
+    Proposition 2); where it may be negative, the k smallest are tried as well.
+    """
+
+    k: int = 1
+    core = True
+
+    def __init__(self, k: int, per: str = "item"):
+        super().__init__(per=per)
+        object.__setattr__(self, "k", checked_count("the number of nonzeros", k))
+
+    @property
+    def scale_free(self):
+        return self.per == "component" and self.entries.scale_free
+
+    @property
+    def cone(self):
+        return self.entries.scale_free
+
+    @property
+    def convex(self):
+        return False
+
+    @property
+    def chosen(self):
+        return True
+
+    def takes(self, entries):
+        return np.ndim(entries.lower) == np.ndim(entries.upper) == 0 and entries.lower <= 0 <= entries.upper
+
+    def check(self, shape, name):
+        room = shape[self.axis]
+        if self.groups:
+            grouped = {j for group in self.groups for j in group}
+            room = sum(min(c, len(g)) for g, c in zip(self.groups, self.counts)) + shape[1] - len(grouped)
+        room = min(room, room if self.most is None else self.most)
+        if self.k > room:
+            raise ValueError(
+                f"{self} asks for {self.k} equal nonzeros in each {self.per} of {name}: at most {room} fit"
+            )
+
+    def prox(self, A, step):
+        sides = [1] if self.entries.nonnegative else [-1] if self.entries.upper == 0 else [1, -1]
+        values, gains = zip(*(self.one_sided(A, step, side) for side in sides))
+        best = values[0] if len(sides) == 1 else np.where(gains[0] >= gains[1], *values)
+        return np.ascontiguousarray(best, dtype=A.dtype)
+
+    def one_sided(self, A, step, sign):
+        """The nearest vectors with k equal nonzeros of one sign, and what each gains over 0."""
+        keep = self.altered(most=self.k).choice(sign * A)
+        mean = np.sum(A * keep, axis=self.axis, keepdims=True, dtype=np.float64) / self.k
+        mean = np.maximum(mean, 0) if sign > 0 else np.minimum(mean, 0)
+        level = self.entries.prox(mean, step)
+        penalty = step * (self.entries.l1 * np.abs(level) + self.entries.l2 / 2 * level**2)
+        gain = (mean**2 - (mean - level) ** 2) / 2 - penalty
+        return np.where(keep & (gain > 0), level, 0.0), gain
+
+    def face(self, A):
+        return None
+
+    def own_terms(self):
+        return [f"EqualNonzeros({self.k}, per={self.per!r})"]
+
+
+def checked_groups(groups, labels=None) -> tuple[tuple[int, ...], ...]:
+    """Groups of components, from sizes, lists of indices, or labels."""
+    if (groups is None) == (labels is None):
+        raise ValueError("give either groups, as sizes or as lists of indices, or labels, one for each component")
+    if labels is not None:
+        labels = np.asarray(labels)
+        return tuple(tuple(np.flatnonzero(labels == label).tolist()) for label in dict.fromkeys(labels.tolist()))
+    groups = list(groups)
+    if groups and all(isinstance(size, Integral) for size in groups):
+        ends = np.cumsum([0, *(checked_count("the size of a group", size) for size in groups)])
+        return tuple(tuple(range(a, b)) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist()))
+    found = tuple(tuple(int(j) for j in group) for group in groups)
+    members = [j for group in found for j in group]
+    if not found or not all(found) or len(set(members)) < len(members) or min(members) < 0:
+        raise ValueError(f"groups must be sizes, or lists of indices that do not overlap; got {groups!r}")
+    return found

@@ -1,0 +1,199 @@
+"""Structures of vectors: every item, or every component, on its own. Which entries may be nonzero, and their values.
+
+The nearest point of such a set has a closed form whenever the set is symmetric (it does not matter which entry is
+which, but for the groups): the entries to keep are those with the largest scores, taken greedily, and their values are
+those of the set without the restriction. For two values that change places, the larger score gains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import ClassVar
+
+import numpy as np
+
+from .. import kernels
+from .base import Structure
+from .elementwise import FREE, Elementwise
+
+PER = {"item": 1, "component": 0}  # the axis of a tall factor along which a vector runs
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Vectors(Structure):
+    """At most `most` nonzeros in each vector, at most `counts[g]` among the components `groups[g]` of an item, and
+    `entries` for every entry."""
+
+    per: str = "item"
+    most: int | None = None
+    groups: tuple[tuple[int, ...], ...] = ()
+    counts: tuple[int, ...] = ()
+    entries: Elementwise = FREE
+
+    core: ClassVar[bool] = False  # a class with its own rule for the values
+    stage = 2
+
+    def __post_init__(self):
+        if self.per not in PER:
+            raise ValueError(f"per must be 'item' or 'component', got {self.per!r}")
+        if self.most is not None:
+            object.__setattr__(self, "most", checked_count("the number of nonzeros", self.most))
+
+    # -- traits ----------------------------------------------------------------------------------------
+
+    @property
+    def axis(self):
+        return PER[self.per]
+
+    @property
+    def apart(self):
+        return self.per == "item"
+
+    @property
+    def rowwise(self):
+        return self.per == "item" and self.entries.rowwise
+
+    @property
+    def columnwise(self):
+        return self.per == "component"
+
+    @property
+    def chosen(self):
+        """Whether some entries have to be zero."""
+        return self.most is not None or bool(self.groups)
+
+    @property
+    def nonnegative(self):
+        return self.entries.nonnegative
+
+    @property
+    def scale_free(self):
+        return self.entries.scale_free
+
+    @property
+    def convex(self):
+        return not self.chosen and self.entries.convex
+
+    @property
+    def interchangeable(self):
+        return not self.groups and self.entries.interchangeable
+
+    @property
+    def replaceable(self):
+        return self.entries.interchangeable
+
+    @property
+    def magnitude(self):
+        return self.entries.magnitude
+
+    # -- combination -----------------------------------------------------------------------------------
+
+    def takes(self, entries: Elementwise) -> bool:
+        """Whether the closed form holds with these bounds and penalties."""
+        return True
+
+    @staticmethod
+    def together(entries: Elementwise, parts: list[Structure]) -> Vectors | None:
+        """One closed form of all parts, if there is one: they speak of the same vectors, at most one of them of their
+        values, and at most one of groups."""
+        vectors = [part for part in parts if isinstance(part, Vectors)]
+        cores = [part for part in vectors if part.core]
+        grouped = [part for part in vectors if part.groups]
+        if len(vectors) < len(parts) or len({part.per for part in vectors}) > 1 or max(len(cores), len(grouped)) > 1:
+            return None
+        limits = [part.most for part in vectors if part.most is not None]
+        whole = (cores or vectors)[0].altered(
+            most=min(limits, default=None),
+            groups=grouped[0].groups if grouped else (),
+            counts=grouped[0].counts if grouped else (),
+            entries=entries,
+        )
+        return whole if whole.takes(entries) else None
+
+    def columns(self, indices):
+        return self.altered(entries=self.entries.columns(indices))
+
+    # -- the contract ----------------------------------------------------------------------------------
+
+    def bind(self, shape, transposed, name):
+        if self.groups and max(map(max, self.groups)) >= shape[1]:
+            raise ValueError(f"{self} speaks of component {max(map(max, self.groups))}, but {name} has {shape[1]}")
+        bound = self.altered(entries=self.entries.bind(shape, transposed, name))
+        bound.check(shape, name)
+        return bound
+
+    def check(self, shape: tuple[int, int], name: str) -> None:
+        """An error if no factor of this shape satisfies the structure."""
+        forced = np.broadcast_to((np.asarray(self.entries.lower) > 0) | (np.asarray(self.entries.upper) < 0), shape)
+        if self.chosen and forced.any():
+            kept = self.choice(forced.astype(np.float64))
+            if np.any(forced & ~kept):
+                raise ValueError(f"no value of {name} satisfies {self}: more entries than allowed cannot be zero")
+
+    def rescaled(self, exponent, objective_exponent):
+        return self.altered(entries=self.entries.rescaled(exponent, objective_exponent))
+
+    def value(self, A):
+        return self.entries.value(A)
+
+    def row_values(self, A):
+        return self.entries.row_values(A)
+
+    def prox(self, A, step):
+        return self.values(A, step, self.choice(self.scores(A, step)) if self.chosen else None)
+
+    def scores(self, A: np.ndarray, step: float) -> np.ndarray:
+        """What an entry gains if it need not be 0."""
+        best = self.entries.prox(A, step)
+        if self.entries.plain:
+            return np.abs(best)
+        A, best = A.astype(np.float64), best.astype(np.float64)
+        penalty = step * (self.entries.l1 * np.abs(best) + self.entries.l2 / 2 * best**2)
+        forced = (np.asarray(self.entries.lower) > 0) | (np.asarray(self.entries.upper) < 0)
+        return np.where(forced, np.inf, (A**2 - (best - A) ** 2) / 2 - penalty)
+
+    def values(self, A: np.ndarray, step: float, mask: np.ndarray | None) -> np.ndarray:
+        """The nearest A with zeros outside the mask."""
+        best = self.entries.prox(A, step)
+        return best if mask is None else np.where(mask, best, best.dtype.type(0))
+
+    def choice(self, scores: np.ndarray) -> np.ndarray:
+        """Which entries to keep, of the shape of `scores`."""
+        n = scores.shape[self.axis]
+        groups = [*self.groups, *([range(n)] if self.most is not None else [])]
+        counts = [*self.counts, *([self.most] if self.most is not None else [])]
+        V = self.vectors(scores)
+        return self.turned(kernels.of(V).keep_largest(V, groups, counts))
+
+    def vectors(self, A: np.ndarray) -> np.ndarray:
+        """The vectors of a tall factor as rows."""
+        return np.ascontiguousarray(A if self.axis else A.T)
+
+    def turned(self, V: np.ndarray) -> np.ndarray:
+        """Vectors as a tall factor."""
+        return V if self.axis else np.ascontiguousarray(V.T)
+
+    def face(self, A):
+        return self.entries.holding_zeros(A) if self.chosen else self.entries.face(A)
+
+    # -- messages --------------------------------------------------------------------------------------
+
+    def __repr__(self):
+        about = [] if self.entries.free else [repr(self.entries)]
+        if self.groups:
+            sizes = [list(group) for group in self.groups]
+            about.append(f"Pattern(groups={sizes if len(str(sizes)) < 60 else '...'}, nonzeros={list(self.counts)})")
+        if self.most is not None:
+            about.append(f"Sparse({self.most}, per={self.per!r})")
+        return " & ".join([*about, *self.own_terms()]) or "Free()"
+
+    def own_terms(self) -> list[str]:
+        """What the class adds to a message."""
+        return []
+
+
+def checked_count(what: str, count) -> int:
+    if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
+        raise ValueError(f"{what} must be a whole number >= 1, got {count!r}")
+    return int(count)
