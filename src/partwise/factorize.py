@@ -20,6 +20,7 @@ from .progress import Bar, watched
 from .registry import choose, resolve
 from .result import Result
 from .solve import Callback, Control, Run, solve, warn_if_unfinished
+from .solvers import Solver
 from .structures import NonNegative, Structure
 from .units import times_power
 from .validation import (
@@ -41,7 +42,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     structure_H: Structure | None = None,
     solver="auto",
     init=None,
-    n_init: int = 1,
+    n_init: int | None = None,
     max_iter: int | None = None,
     tol: float = 1e-4,
     target: float | None = None,
@@ -75,8 +76,10 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     init : str, Init, (W, H) or Result, optional
         Where to start. None: "nndsvda" if the rank is at most min(X.shape), X and the factors are nonnegative
         and no parts are given, else "random"; for the L1 loss "smooth-l1".
-    n_init : int
-        Number of starts; the best is kept. From the second on, init=None means random (smooth-l1 for the L1 loss).
+    n_init : int, optional
+        Number of starts; the best is kept, and one with a relative error of at most ten times `tol` is the last. None: 1, and for structures that are
+        not convex up to 4 (see "Structures" in the documentation). From the second on, init=None means random (smooth-l1
+        for the L1 loss).
     max_iter, tol, target, time_limit
         Stop after this many iterations, at this stationarity, at this objective or after these seconds,
         whichever comes first. Ctrl-C ends a run as well, with the best result so far.
@@ -114,7 +117,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         rng = checked_random_state(random_state)
         chosen, reason = choose(problem, solver)
         convention = Convention(problem, normalize, sort)
-        starts = make_starts(problem, init, n_init)
+        starts = make_starts(problem, init, n_init, chosen)
         snapshot = None
         if checkpoint is not None or resume is not None:
             identity = identity_of(problem, **course(control.limits, chosen, starts))
@@ -173,8 +176,10 @@ def make_result(problem: Problem, run: Run, proof: Certificate, stated: tuple, a
     )
 
 
-def make_starts(problem: Problem, spec, n_init: int) -> list[Init]:
-    """As many starts as asked for, from a name, an Init, arrays or a Result."""
+def make_starts(problem: Problem, spec, n_init: int | None, solver: Solver) -> list[Init]:
+    """As many starts as asked for, or as the solver takes, from a name, an Init, arrays or a Result."""
+    if n_init is None:
+        n_init = solver.starts(problem) if spec is None or as_init(spec).seeded else 1
     if not isinstance(n_init, int | np.integer) or n_init < 1:
         raise ValueError(f"n_init must be a whole number >= 1, got {n_init!r}")
     if spec is None:
@@ -195,6 +200,7 @@ def default_init(problem: Problem) -> Init:
         problem.data.extremes[0] >= 0
         and problem.rank <= min(problem.data.shape)
         and all(s.nonnegative and (s.interchangeable or s.fixed) for s in problem.structures)
+        and all(s.elementwise is not None for s in problem.structures)
     )
     return resolve("init", problem.loss.start or ("nndsvda" if applies else "random"))
 

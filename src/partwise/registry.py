@@ -31,6 +31,17 @@ STRUCTURES = {
     "box": structures.Box,
     "binary": structures.Binary,
     "fixed": structures.Fixed,
+    "sparse": structures.Sparse,
+    "equal_nonzeros": structures.EqualNonzeros,
+    "pattern": structures.Pattern,
+    "unit_norm": structures.UnitNorm,
+    "simplex": structures.Simplex,
+    "hoyer": structures.Hoyer,
+    "orthogonal_to": structures.OrthogonalTo,
+    "orthogonal": structures.Orthogonal,
+    "monotone": structures.Monotone,
+    "unimodal": structures.Unimodal,
+    "smooth": structures.Smooth,
 }
 
 SOLVERS: dict[str, Any] = {
@@ -42,6 +53,8 @@ SOLVERS: dict[str, Any] = {
     "mu": solvers.MU,
     "mu_extrapolated": partial(solvers.MU, extrapolate=True),
     "weighted_median": solvers.WeightedMedian,
+    "admm": solvers.ADMM,
+    "palm": solvers.PALM,
 }
 
 INITS = {

@@ -13,8 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .init import Init
 from .limits import Clock, Limits
-from .problem import Factors, Measured, Problem
+from .problem import Factors, Measured, Problem, dead_parts
 from .solvers import Solver
+
+
+LEFT = 10  # times `tol`: the relative error at which a run that fits exactly may end
 
 
 class Record(NamedTuple):
@@ -102,9 +105,11 @@ def solve(
     while len(objectives) < len(starts):
         if best is not None and control.clock.over():
             break
-        journey = Journey(problem, solver, rng, control, (tuple(objectives), best))
+        start = starts[len(objectives)]
+        variant = solver.for_start(len(objectives), start.informed)
+        journey = Journey(problem, variant, rng, control, (tuple(objectives), best))
         try:
-            run = journey.resume(snapshot) if snapshot else journey.begin(starts[len(objectives)])
+            run = journey.resume(snapshot) if snapshot else journey.begin(start)
         except KeyboardInterrupt:  # before there was anything new
             if best is None:
                 raise
@@ -114,6 +119,8 @@ def solve(
         objectives.append(run.history[-1].objective)
         if best is None or objectives[-1] < best.history[-1].objective:
             best = run
+        if len(starts) > 1 and fits(problem, run, control.limits):
+            break
         if run.status in ("target", "callback", "interrupted"):
             best = replace(best, status=run.status, failure=run.failure)
             break
@@ -124,6 +131,12 @@ def solve(
         except KeyboardInterrupt:  # what was found is there all the same
             best = replace(best, status="interrupted")
     return best, objectives
+
+
+def fits(problem: Problem, run: Run, limits: Limits) -> bool:
+    """Whether another start has nothing to gain: all parts are there, and the error is what `tol` leaves."""
+    small = problem.relative(run.fit) <= LEFT * limits.tol
+    return small and problem.penalty(run.factors) == 0 and not dead_parts(run.factors)
 
 
 class Journey:
@@ -169,8 +182,9 @@ class Journey:
         self.remember()
         try:
             for n_iter in range(watch.history[-1].n_iter + 1, max_iter + 1):
-                self.factors, objective, stationarity = self.solver.step(self.problem, self.state)
-                self.verdict = watch.record(n_iter, self.factors, objective, stationarity)
+                step = self.solver.step(self.problem, self.state)
+                self.factors = step.factors
+                self.verdict = watch.record(n_iter, *step)
                 self.remember()
                 if control.show:
                     control.show(len(self.objectives), watch.history[-1])
@@ -178,6 +192,7 @@ class Journey:
                     return self.finish(self.verdict)
                 if control.keeper and control.keeper.due():
                     control.keeper.keep(self.snapshot(None))
+            self.factors = self.solver.close(self.problem, self.state) or self.factors
             return self.finish("max_iter")
         except KeyboardInterrupt:
             return self.finish("interrupted")
@@ -226,7 +241,9 @@ class Watch:
         self.exact = self.problem.measure(factors)
         return self.exact.fit + self.problem.penalty(factors), self.exact.stationarity
 
-    def record(self, n_iter: int, factors: Factors, objective: float, stationarity: float) -> str | None:
+    def record(
+        self, n_iter: int, factors: Factors, objective: float, stationarity: float, done: bool = False
+    ) -> str | None:
         """Add a line to the history; the reason to stop, if there is one."""
         if not math.isfinite(objective):
             raise FloatingPointError(
@@ -235,22 +252,22 @@ class Watch:
             )
         self.exact = None
         converged = False
-        if n_iter > 1 and self.correction * stationarity <= self.limits.tol:
+        if n_iter > 1 and (done or self.correction * stationarity <= self.limits.tol):
             _, exact = self.measure(factors)
             self.correction = max(exact / stationarity, 1.0) if stationarity > 0 else 1.0
             stationarity, converged = exact, exact <= self.limits.tol
         record = Record(n_iter, self.clock() - self.begin, self.problem.user_objective(objective), stationarity)
         self.history.append(record)
-        return self.verdict(record, factors, converged)
+        return self.verdict(record, factors, "converged" if converged else "stalled" if done else None)
 
-    def verdict(self, record: Record, factors: Factors, converged: bool) -> str | None:
+    def verdict(self, record: Record, factors: Factors, ended: str | None) -> str | None:
         stop = self.called_off(record, factors)
         if record.n_iter == 0:
             return None
         if self.failure:
             return "callback"
-        if converged:
-            return "converged"
+        if ended:
+            return ended
         if self.limits.target is not None and record.objective <= self.limits.target:
             return "target"
         if self.clock.over():

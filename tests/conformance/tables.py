@@ -46,6 +46,33 @@ STRUCTURES = {
     "nonnegative & elastic & box": s.NonNegative() & s.Elastic(0.1, 0.2) & s.Box(upper=0.7),
 }
 
+# the same, of entries that are tied to each other; most are closed forms, the last ones take turns
+TIED = {
+    "sparse": s.Sparse(2),
+    "equal_nonzeros": s.EqualNonzeros(2),
+    "pattern": s.Pattern([1, 2], 1),
+    "unit_norm": s.UnitNorm(),
+    "simplex": s.Simplex(),
+    "hoyer": s.Hoyer(0.4),
+    "orthogonal_to": s.OrthogonalTo(1),
+    "orthogonal": s.Orthogonal(),
+    "monotone": s.Monotone(),
+    "unimodal": s.Unimodal(),
+    "smooth": s.Smooth(0.5),
+    "columns": s.Columns({0: s.Sparse(3, per="component")}),
+    "projection": s.Projection(lambda H: np.clip(H, 0, 1), name="clipped", exact=True, convex=True, nonnegative=True),
+    "nonnegative & sparse": s.NonNegative() & s.Sparse(4, per="component"),
+    "nonnegative & sparse & unit_norm": s.NonNegative() & s.Sparse(4, per="component") & s.UnitNorm(),
+    "nonnegative & orthogonal_to": s.NonNegative() & s.OrthogonalTo(2, nonzeros=3),
+    "nonnegative & orthogonal_to, successive": s.NonNegative() & s.OrthogonalTo(2, nonzeros=3, method="successive"),
+    "nonnegative & pattern & equal_nonzeros": s.NonNegative() & s.Pattern([1, 2], 1) & s.EqualNonzeros(2),
+    "nonnegative & unimodal": s.NonNegative() & s.Unimodal(),
+    "sparse & l1 & fixed parts": s.Sparse(5, per="component") & s.L1(0.1) & s.Fixed(PLANTED.H[:1]),
+    "nonnegative & smooth": s.NonNegative() & s.Smooth(0.5),
+    "nonnegative & orthogonal": s.NonNegative() & s.Orthogonal(),
+    "sparse & unit_norm": s.Sparse(2) & s.UnitNorm(),
+}
+
 SOLVERS = {
     "hals": solvers.HALS(),
     "cd": solvers.HALS(sweeps=1, extrapolate=False),
@@ -60,6 +87,8 @@ SOLVERS = {
     "mu_extrapolated": solvers.MU(extrapolate=True),
     "weighted_median": solvers.WeightedMedian(),
     "weighted_median, thorough": solvers.WeightedMedian(sweeps=3, exact_blocks=True),
+    "admm": solvers.ADMM(),
+    "palm": solvers.PALM(),
 }
 
 INITS = {

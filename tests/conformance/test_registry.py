@@ -11,7 +11,7 @@ from . import tables
     "names, table",
     [
         (registry.LOSSES, tables.LOSSES),
-        (registry.STRUCTURES, tables.STRUCTURES),
+        (registry.STRUCTURES, tables.STRUCTURES | tables.TIED),
         (registry.SOLVERS, tables.SOLVERS),
         (registry.INITS, tables.INITS),
     ],

@@ -15,7 +15,7 @@ from partwise.problem import pose
 from partwise.solve import Control, solve
 from partwise.structures import Fixed, NonNegative
 
-from .tables import LOSSES, PLANTED, RANK, SHAPE, SOLVERS, STRUCTURES, problem_of
+from .tables import LOSSES, PLANTED, RANK, SHAPE, SOLVERS, STRUCTURES, TIED, problem_of
 
 LARGE = make_parts(500, 400, 4, zeros=0.6, noise=0.1, random_state=0)
 
@@ -27,7 +27,7 @@ def takes(loss, structure):
 
 PROBLEMS = {
     f"{a}-{b}": problem_of(structure, loss)
-    for (a, loss), (b, structure) in product(LOSSES.items(), STRUCTURES.items())
+    for (a, loss), (b, structure) in product(LOSSES.items(), (STRUCTURES | TIED).items())
     if takes(loss, structure)
 }
 TRIPLES = {
@@ -181,7 +181,7 @@ def test_callers_arrays_are_untouched(problem, solver):
 
 
 @pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
-@pytest.mark.parametrize("structure", STRUCTURES.values(), ids=STRUCTURES)
+@pytest.mark.parametrize("structure", (STRUCTURES | TIED).values(), ids=STRUCTURES | TIED)
 def test_float32_agrees_with_float64(solver, structure):
     if not takes(loss_for(solver), structure):
         pytest.skip("the loss needs nonnegative factors")

@@ -12,6 +12,7 @@ class Init(ABC):
     """A frozen dataclass; called with the (normalized) problem, it returns feasible factors in its units."""
 
     seeded = False  # another random state gives another start
+    informed = True  # knows something of X
     limited = False  # needs rank <= min(shape)
     nonnegative = False  # needs nonnegative data
     name: str

@@ -15,6 +15,7 @@ class Random(Init):
     """
 
     seeded = True
+    informed = False
     name = "random"
 
     def raw(self, problem, rng):

@@ -1,5 +1,6 @@
 """Solvers: one algorithm a file. `partwise.registry` names them."""
 
+from .admm import ADMM
 from .base import Solver, Step
 from .block import BlockDescent
 from .gcd import GCD
@@ -7,6 +8,19 @@ from .hals import HALS
 from .mu import MU
 from .newton import Newton
 from .newton_kl import NewtonKL
+from .palm import PALM
 from .weighted_median import WeightedMedian
 
-__all__ = ["GCD", "HALS", "MU", "BlockDescent", "Newton", "NewtonKL", "Solver", "Step", "WeightedMedian"]
+__all__ = [
+    "ADMM",
+    "GCD",
+    "HALS",
+    "MU",
+    "PALM",
+    "BlockDescent",
+    "Newton",
+    "NewtonKL",
+    "Solver",
+    "Step",
+    "WeightedMedian",
+]

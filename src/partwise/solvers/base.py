@@ -22,6 +22,7 @@ class Step(NamedTuple):
     factors: Factors
     objective: float  # `Problem.objective`
     stationarity: float  # an estimate of `Problem.stationarity`, maybe of a little earlier; the loop confirms it
+    done: bool = False  # the solver sees no way to go on
 
 
 class Solver(ABC):
@@ -39,6 +40,15 @@ class Solver(ABC):
     @abstractmethod
     def prefer(self, problem: Problem) -> tuple[float, str]:
         """How well this solver suits a problem it supports, larger is better, and the reason in a few words."""
+
+    def starts(self, problem: Problem) -> int:
+        """How many starts it takes where the user names no number, at most."""
+        return 1
+
+    def for_start(self, number: int, informed: bool) -> Solver:
+        """This solver with the settings for one of several starts, counted from 0, and whether its factors are worth
+        anything."""
+        return self
 
     def settled(self, problem: Problem) -> tuple[Solver, str]:
         """This solver with the settings it was left to choose, as they measure best for such a problem, and why."""
@@ -74,6 +84,10 @@ class Solver(ABC):
     def details(self, problem: Problem, state: Any) -> dict[str, float]:
         """What else there is to tell of a run, in the user's units."""
         return {}
+
+    def close(self, problem: Problem, state: Any) -> Factors | None:
+        """Better factors than those of the last step, if they can be had, when iterations or time are used up."""
+        return None
 
     @abstractmethod
     def step(self, problem: Problem, state: Any) -> Step:

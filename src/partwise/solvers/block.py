@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class State:
     points: list[np.ndarray]  # where the next update starts: the factors, extrapolated, within their bounds
     origins: list[np.ndarray]  # the last update of each factor, before extrapolation
     expansions: list[Expansion | None]  # of the objective in each factor, None when stale
-    boxes: list[tuple]  # (l1, lower, upper) of each mode, as kernels take them
+    boxes: list[Any]  # (l1, lower, upper) of each mode, as kernels take them; the structure where that is not all
     momentum: Momentum | None  # None: no extrapolation
     rng: np.random.RandomState
     tol: float
@@ -109,7 +109,7 @@ class BlockDescent(Solver):
             points=list(factors),
             origins=list(factors),
             expansions=[None] * len(factors),
-            boxes=[s.elementwise.box(A) for s, A in zip(problem.structures, factors)],
+            boxes=[s.elementwise.box(A) if s.elementwise else s for s, A in zip(problem.structures, factors)],
             momentum=Momentum() if self.extrapolate and len(problem.modes) > 1 else None,
             rng=rng,
             tol=tol,

@@ -8,7 +8,7 @@ from numbers import Integral
 
 import numpy as np
 
-from .base import Structure
+from .base import Structure, beyond_rounding
 from .elementwise import FREE, Elementwise
 from .orthogonal import Tied
 from .shape import Monotone
@@ -43,8 +43,7 @@ class All(Structure):
 
     def bind(self, shape, transposed, name):
         whole = combined([part.bind(shape, transposed, name) for part in self.parts], f"{name} satisfies {self}")
-        if isinstance(whole, Vectors):
-            whole.check(shape, name)
+        whole.check(shape, name)
         return whole
 
     def _unbound(self, *_):
@@ -152,6 +151,10 @@ class Turns(Structure):
     def bind(self, shape, transposed, name):
         return self
 
+    def check(self, shape, name):
+        for member in self.members:
+            member.check(shape, name)
+
     def rescaled(self, exponent, objective_exponent):
         return self.altered(members=tuple(m.rescaled(exponent, objective_exponent) for m in self.members))
 
@@ -165,14 +168,18 @@ class Turns(Structure):
         """Rounds until all sets agree; the last one, of norms or of the user, has the last word."""
         A = self.prox(A, 0.0)
         for _ in range(ROUNDS):
-            before = A
-            A = reduce(lambda B, member: member.settle(B), self.members, A)
-            if np.max(np.abs(A - before), initial=0) <= np.finfo(A.dtype).eps * np.max(np.abs(A), initial=0):
-                break
+            before, moved = A, 0.0
+            for member in self.members:
+                following = member.settle(A)
+                moved = max(moved, np.max(np.abs(following - A), initial=0))
+                A = following
+            change = np.max(np.abs(A - before), initial=0)
+            if not beyond_rounding(2 * moved, A) or change <= np.finfo(A.dtype).eps * np.max(np.abs(A), initial=0):
+                break  # all agree, or they go round in circles
         return A
 
     def violation(self, A):
-        return max(member.violation(A) for member in self.members)
+        return beyond_rounding(max(member.violation(A) for member in self.members), A)
 
     def __repr__(self):
         return " & ".join(map(repr, self.members))
@@ -186,12 +193,13 @@ class Dykstra(Turns):
         point = A.astype(np.float64)
         corrections = [np.zeros_like(point) for _ in self.members]
         for _ in range(ROUNDS):
-            before = point
+            change = 0.0  # of the corrections: the point itself may rest for many rounds, and then go on
             for k, member in enumerate(self.members):
                 target = point + corrections[k]
                 point = member.prox(target, step)
+                change = max(change, np.max(np.abs(target - point - corrections[k]), initial=0))
                 corrections[k] = target - point
-            if np.max(np.abs(point - before)) <= CLOSE * np.max(np.abs(point), initial=1e-300):
+            if change <= CLOSE * np.max(np.abs(point), initial=0):
                 break
         return point.astype(A.dtype)
 
@@ -258,6 +266,10 @@ class Columns(Structure):
         return self.altered(
             parts=tuple((indices, inner.bind((shape[0], len(indices)), transposed, name)) for indices, inner in pairs)
         )
+
+    def check(self, shape, name):
+        for indices, structure in self.parts:
+            structure.check((shape[0], len(indices)), name)
 
     @property
     def fixed(self):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .elementwise import Elementwise
 
-ROUNDING = 32  # units in the last place of the largest entry that a projection may be off by
+ROUNDING = 32  # units in the last place of the largest entry that a projection of so many entries may be off by
 
 
 class Structure(ABC):
@@ -55,6 +55,9 @@ class Structure(ABC):
     def bind(self, shape: tuple[int, int], transposed: bool, name: str) -> Structure:
         """The structure of a tall factor of this shape; `name` is what messages call the factor."""
 
+    def check(self, shape: tuple[int, int], name: str) -> None:  # noqa: B027  # most have nothing to check
+        """An error if no factor of this shape satisfies the structure, once it is bound."""
+
     @abstractmethod
     def rescaled(self, exponent: int, objective_exponent: float) -> Structure:
         """The structure of `A / 2**exponent` in an objective divided by `2**objective_exponent`."""
@@ -67,6 +70,10 @@ class Structure(ABC):
     def prox(self, A: np.ndarray, step: float) -> np.ndarray:
         """`argmin_B g(B) + |B - A|^2 / (2 step)`, a new array; for step 0 the projection onto the set."""
 
+    def nearest(self, A: np.ndarray, step: float) -> np.ndarray:
+        """`prox`, but always a point of the set."""
+        return self.prox(A, step) if self.exact else self.settle(self.prox(A, step))
+
     def settle(self, A: np.ndarray) -> np.ndarray:
         """A point of the set near A: what results are made of, whatever approximation `prox` is."""
         return self.prox(A, 0.0)
@@ -74,8 +81,7 @@ class Structure(ABC):
     def violation(self, A: np.ndarray) -> float:
         """How far A is outside the set: the largest amount by which an entry differs from the nearest point that is
         known, 0 where that is rounding."""
-        off = float(np.max(np.abs(A - self.settle(A)), initial=0))
-        return off if off > ROUNDING * np.finfo(A.dtype).eps * float(np.max(np.abs(A), initial=0)) else 0.0
+        return beyond_rounding(np.max(np.abs(A - self.settle(A)), initial=0), A)
 
     def gains(self, A: np.ndarray, G: np.ndarray, d: np.ndarray) -> np.ndarray:
         """How much each column of A could still gain by itself, (rank,): the largest decrease of
@@ -101,11 +107,21 @@ class Structure(ABC):
         if curvature == 0:
             return A, 0.0
         target = A - G / A.dtype.type(curvature)
-        return self.prox(target, 1 / curvature) if self.exact else self.settle(target), curvature
+        return self.nearest(target, 1 / curvature), curvature
+
+    @property
+    def without_norm(self) -> Structure | None:
+        """The set without its norms, where components have one: what is left is a cone."""
+        return None
 
     def face(self, A: np.ndarray) -> Elementwise | None:
         """Bounds within which everything is in the set and has no more nonzeros than A; None where there are none."""
         return None
+
+    def reselect(self, A: np.ndarray, gram: np.ndarray, cross: np.ndarray) -> np.ndarray:
+        """A with the nonzeros of its rows chosen anew where that lowers `1/2 tr(A gram A') - tr(A' cross)`: a search among
+        supports that a projected step does not see. A itself where there is nothing to choose."""
+        return A
 
     def columns(self, indices: list[int]) -> Structure:
         """The structure of some components alone, where the structure is `columnwise`."""
@@ -122,6 +138,12 @@ class Structure(ABC):
         from .algebra import All  # noqa: PLC0415  # algebra is built on this class
 
         return All((self, other)) if isinstance(other, Structure) else NotImplemented
+
+
+def beyond_rounding(off: float, A: np.ndarray) -> float:
+    """How far A is off, 0 where that is rounding, which grows with the root of the length of a sum."""
+    units = ROUNDING * max(1.0, max(A.shape) / ROUNDING) ** 0.5
+    return float(off) if off > units * np.finfo(A.dtype).eps * np.max(np.abs(A), initial=0) else 0.0
 
 
 def model_gains(A, B, G, curvature) -> np.ndarray:

@@ -14,6 +14,7 @@ from .. import kernels
 from ..units import times_power
 from .base import Structure
 
+FLIPS = 20  # rounds over the columns of a factor of two values
 LARGEST_WEIGHT = 1e100  # penalties in extreme units are cut here, so that weight * 0 stays 0
 
 
@@ -128,9 +129,16 @@ class Elementwise(Structure):
             # from where on the upper of the two bounds has the smaller `g(b) + |b - a|^2 / (2 step)`
             middle = (low + high) / 2 + step * (self.l1 + self.l2 * (low + high) / 2)
             return np.where(middle < A, high, low).astype(A.dtype, copy=False)
-        soft = A - np.clip(A, -step * self.l1, step * self.l1)
+        threshold, shrunk = float(step * self.l1), float(1 + step * self.l2)
+        best = A - np.clip(A, -threshold, threshold) if threshold else A
+        best = best / shrunk if shrunk != 1 else best
+        low, high = self.lower, self.upper
+        if np.ndim(low) == np.ndim(high) == 0:
+            best = np.maximum(best, A.dtype.type(low)) if low > -np.inf else best
+            best = np.minimum(best, A.dtype.type(high)) if high < np.inf else best
+            return A.copy() if best is A else best
         # the bounds in A's type, so that float32 stays float32
-        return np.clip(soft / (1 + step * self.l2), *self.box(A)[1:]).astype(A.dtype, copy=False)
+        return np.clip(best, *self.box(A)[1:])
 
     def row_values(self, A):
         size = np.abs(A.astype(np.float64))
@@ -175,6 +183,27 @@ class Elementwise(Structure):
         other = np.where(upper == A, lower, upper).astype(np.float64)
         step = other - A
         return np.maximum(-step * (G + d * step / 2) - self.l1 * (np.abs(other) - np.abs(A)), 0)
+
+    def reselect(self, A, gram, cross):
+        """Entries at one of two values: one column after the other, each entry to the other value where that gains."""
+        if not self.binary:
+            return A
+        d = np.diag(gram)
+        for _ in range(FLIPS):
+            flipped = 0
+            for k in range(A.shape[1]):
+                one = self.columns([k])
+                column, slope = A[:, [k]], (A @ gram[:, [k]]) - cross[:, [k]]
+                gains = one.flip_gains(column, slope + self.l2 * column, d[k] + self.l2)
+                turn = gains[:, 0] > 0
+                if turn.any():
+                    _, lower, upper = one.box(column)
+                    A = A.copy()
+                    A[turn, k] = np.where(upper == column, lower, upper)[turn, 0]
+                    flipped += int(turn.sum())
+            if not flipped:
+                break
+        return A
 
     def __repr__(self):
         terms = ["Binary()"] if self.binary else []

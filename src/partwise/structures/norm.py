@@ -12,6 +12,9 @@ from .. import kernels
 from .elementwise import Elementwise
 from .vectors import Vectors
 
+TINY = 1e-100  # a norm whose square is about to vanish
+SLACK = 1e-12  # of a sum of bounds, relative: ten times 0.1 is less than 1
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitNorm(Vectors):
@@ -39,21 +42,31 @@ class UnitNorm(Vectors):
     def values(self, A, step, mask):
         best = self.entries.prox(A, 0.0)
         best = best if mask is None else np.where(mask, best, best.dtype.type(0))
-        largest = np.max(np.abs(best), axis=self.axis, keepdims=True)
-        best = best / np.where(largest > 0, largest, 1)  # squares of tiny numbers would vanish
-        norm = np.sqrt(np.sum(np.square(best, dtype=np.float64), axis=self.axis, keepdims=True))
-        unit = (best * (self.size / np.where(norm > 0, norm, 1))).astype(A.dtype)
+        norm = lengths(best, self.axis)
+        if np.any((norm < TINY) | np.isinf(norm)):
+            largest = np.max(np.abs(best), axis=self.axis, keepdims=True)
+            best = best / np.where(largest > 0, largest, 1)  # or squares vanish, or are too large
+            norm = lengths(best, self.axis)
+        unit = best * (self.size / np.where(norm > 0, norm, 1)).astype(A.dtype)
         if np.all(norm > 0):
             return unit
-        # nothing to go by: of all units along an axis the one with the largest entry is nearest
-        axis = np.argmax(A, axis=self.axis, keepdims=True)
-        along = np.zeros_like(A)
-        np.put_along_axis(along, axis, A.dtype.type(self.size), self.axis)
-        return np.where(norm > 0, unit, along)
+        # nothing to go by: of all units along an axis the one with the largest entry is nearest; among equal ones each
+        # vector looks from another place on, so that they do not crowd into one item
+        none = np.flatnonzero(norm == 0)
+        n = A.shape[self.axis]
+        places = (np.arange(n) + none[:, None]) % n
+        largest = np.argmax(np.take_along_axis(self.vectors(A)[none], places, axis=1), axis=1)
+        (unit if self.axis else unit.T)[none, places[np.arange(len(none)), largest]] = self.size
+        return unit
 
     def face(self, A):
-        """Of the cone: a caller normalises, and hands the norm to the other factor."""
-        return super().face(A) if self.per == "component" else None
+        return None
+
+    @property
+    def without_norm(self):
+        if self.per == "item":
+            return None
+        return Vectors(self.per, self.most, self.groups, self.counts, self.entries) if self.chosen else self.entries
 
     def own_terms(self):
         return [f"UnitNorm(per={self.per!r})"]
@@ -78,7 +91,8 @@ class Simplex(Vectors):
 
     def takes(self, entries):
         bounds = entries.convex and entries.l1 == entries.l2 == 0
-        return bounds and (not self.chosen or (np.ndim(entries.lower) == 0 and self.limits(entries) == (0, np.inf)))
+        alike = np.ndim(entries.lower) == np.ndim(entries.upper) == 0 and entries.lower <= 0
+        return bounds and (alike or not self.chosen)
 
     @staticmethod
     def limits(entries: Elementwise):
@@ -87,8 +101,11 @@ class Simplex(Vectors):
 
     def check(self, shape, name):
         super().check(shape, name)
-        low, high = (np.broadcast_to(b, shape).sum(axis=self.axis) for b in self.limits(self.entries))
-        if np.any(low > self.size) or np.any(high < self.size):
+        low, high = (np.broadcast_to(b, shape) for b in self.limits(self.entries))
+        if self.chosen:
+            high = np.where(self.choice(np.ones(shape)), high, 0.0)
+        low, high = low.sum(axis=self.axis), high.sum(axis=self.axis)
+        if np.any(low > self.size * (1 + SLACK)) or np.any(high < self.size * (1 - SLACK)):
             raise ValueError(f"no value of {name} satisfies {self}: its bounds do not let each {self.per} add up to 1")
 
     def rescaled(self, exponent, objective_exponent):
@@ -99,12 +116,12 @@ class Simplex(Vectors):
         return A
 
     def values(self, A, step, mask):
-        low, high = (np.broadcast_to(b, A.shape if np.ndim(b) else (1, A.shape[1])) for b in self.limits(self.entries))
+        V = self.vectors(A.astype(np.float64, copy=False))
+        low, high = (
+            self.vectors(b) if np.ndim(b) else np.full((1, V.shape[1]), float(b)) for b in self.limits(self.entries)
+        )
         if mask is not None:
-            high = np.where(mask, high, 0.0)
-        if self.axis == 0:
-            low, high = (np.broadcast_to(b, A.shape) for b in (low, high))
-        V, low, high = (self.vectors(np.asarray(B, dtype=np.float64)) for B in (A, low, high))
+            high = np.where(self.vectors(mask), high, 0.0)
         return self.turned(kernels.of(V).with_sum(V, low, high, self.size)).astype(A.dtype, copy=False)
 
     def face(self, A):
@@ -164,7 +181,7 @@ class Hoyer(Vectors):
         return A
 
     def values(self, A, step, mask):
-        V = self.vectors(A.astype(np.float64))
+        V = self.vectors(A.astype(np.float64, copy=False))
         keep = np.ones((1, V.shape[1]), dtype=np.bool_) if mask is None else self.vectors(mask)
         return self.turned(kernels.of(V).with_ratio(V, keep, self.ratio(V.shape[1]))).astype(A.dtype, copy=False)
 
@@ -173,3 +190,11 @@ class Hoyer(Vectors):
 
     def own_terms(self):
         return [f"Hoyer({self.sparsity:g}, per={self.per!r})"]
+
+
+def lengths(A: np.ndarray, axis: int) -> np.ndarray:
+    """The norms along an axis, which is kept."""
+    if axis:
+        return np.sqrt(np.einsum("ij,ij->i", A, A, dtype=np.float64))[:, None]
+    # a sum along rows that lie in one piece is by halves: that of a long column one by one is off by more
+    return np.sqrt(np.sum(np.square(np.ascontiguousarray(A.T), dtype=np.float64), axis=1))[None]

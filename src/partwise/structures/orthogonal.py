@@ -8,7 +8,7 @@ from numbers import Integral
 
 import numpy as np
 
-from .base import Structure
+from .base import ROUNDING, Structure, beyond_rounding
 from .elementwise import FREE, Elementwise
 from .vectors import checked_count
 
@@ -99,6 +99,9 @@ class OrthogonalTo(Tied):
     def prox(self, A, step):
         return self.settle(A) if self.exact else self.one_round(A)
 
+    def nearest(self, A, step):
+        return self.settle(A)
+
     def settle(self, A):
         if self.entries.nonnegative:
             return self.split_items(A)
@@ -120,15 +123,35 @@ class OrthogonalTo(Tied):
         return best
 
     def along_eigenvector(self, A):
-        """The direction u of the component maximises `(u'a)^2 - sum of (u'b)^2` over the others b."""
-        Q, R = np.linalg.qr(A.astype(np.float64))
-        own = R[:, self.component]
-        values, vectors = np.linalg.eigh(2 * np.outer(own, own) - R @ R.T)
-        u = Q @ vectors[:, -1] if values[-1] > 0 else np.zeros(len(A))
+        u = self.direction(A.astype(np.float64))
         along = A.T @ u
         best = A - np.outer(u, along)
         best[:, self.component] = u * along[self.component]
         return best.astype(A.dtype, copy=False)
+
+    def direction(self, A):
+        """The direction u of the component maximises `(u'a)^2 - sum of (u'b)^2` over the others b. Where that is no
+        more than rounding: what the others leave of the component."""
+        Q = polar(A) if len(A) >= A.shape[1] else np.eye(len(A))
+        R = Q.T @ A
+        own, others = R[:, self.component], np.delete(R, self.component, axis=1)
+        values, vectors = np.linalg.eigh(2 * np.outer(own, own) - R @ R.T)
+        small = ROUNDING * np.finfo(A.dtype).eps
+        if values[-1] > small * np.max(np.abs(values)):
+            return Q @ vectors[:, -1]
+        rest = own - others @ np.linalg.lstsq(others, own)[0]
+        length = np.linalg.norm(rest)
+        return Q @ rest / length if length > small * np.linalg.norm(own) else np.zeros(len(A))
+
+    def violation(self, A):
+        """Signed: by how much entries change if the component stays and the others are made orthogonal to it."""
+        if self.entries.nonnegative:
+            return super().violation(A)
+        own = A[:, self.component].astype(np.float64)
+        beyond = np.sort(np.abs(own))[: max(len(own) - (self.nonzeros or len(own)), 0)]
+        own /= np.max(np.abs(own), initial=1e-300)
+        along = own @ np.delete(A, self.component, axis=1) / max(own @ own, 1)
+        return beyond_rounding(max(np.max(beyond, initial=0), np.max(np.abs(along), initial=0)), A)
 
     def one_round(self, A):
         best = self.entries.prox(A, 0.0)
@@ -213,6 +236,7 @@ def polar(A: np.ndarray) -> np.ndarray:
         values, vectors = np.linalg.eigh(A.T @ A)
         if values[0] <= SAFE_CONDITION * values[-1]:
             U, _, Vt = np.linalg.svd(A, full_matrices=False)
-            return U @ Vt
-        A = A @ (vectors / np.sqrt(values)) @ vectors.T
+            A = U @ Vt
+        else:
+            A = A @ ((vectors / np.sqrt(values)) @ vectors.T)
     return A

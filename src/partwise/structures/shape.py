@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
-from scipy.linalg import solveh_banded
+from scipy.linalg import cho_solve_banded
 
 from .. import kernels
 from ..units import times_power
@@ -53,10 +55,10 @@ class Monotone(Structure):
 
     def prox(self, A, step):
         V = np.ascontiguousarray((A[::-1] if self.decreasing else A).T, dtype=np.float64)
-        best = self.nearest(V).T
+        best = self.fitted(V).T
         return np.ascontiguousarray(best[::-1] if self.decreasing else best, dtype=A.dtype)
 
-    def nearest(self, V: np.ndarray) -> np.ndarray:
+    def fitted(self, V: np.ndarray) -> np.ndarray:
         """The nearest vectors, as rows."""
         return kernels.of(V).rising(V, float(self.entries.lower), float(self.entries.upper))
 
@@ -73,7 +75,7 @@ class Unimodal(Monotone):
     def __init__(self):
         super().__init__()
 
-    def nearest(self, V):
+    def fitted(self, V):
         return kernels.of(V).one_peak(V, float(self.entries.lower), float(self.entries.upper))
 
     def __repr__(self):
@@ -104,10 +106,20 @@ class Smooth(Structure):
         weight = step * self.weight
         if weight == 0 or len(A) == 1:
             return A.copy()
-        bands = np.empty((2, len(A)))
-        bands[0], bands[1] = 1 + 2 * weight, -weight
-        bands[0, [0, -1]] -= weight
-        return solveh_banded(bands, A, lower=True).astype(A.dtype, copy=False)
+        factor = root_of_smoothing(len(A), weight)
+        return np.ascontiguousarray(cho_solve_banded((factor, True), A), dtype=A.dtype)
 
     def __repr__(self):
         return f"Smooth({self.weight:g})"
+
+
+def root_of_smoothing(n: int, weight: float) -> np.ndarray:
+    """The Cholesky factor of `1 + weight D'D`, its diagonal and the one below. The pivots are `weight + e`, the last
+    one e alone, with `e = 1 + weight e' / (weight + e')` from the e' before: nothing cancels, however large the weight.
+    """
+    excess = np.fromiter(accumulate(range(n - 1), lambda e, _: 1 + e / (1 + e / weight), initial=1.0), float, n)
+    factor = np.zeros((2, n))
+    factor[0] = np.sqrt(excess + weight)
+    factor[0, -1] = math.sqrt(excess[-1])
+    factor[1, :-1] = -weight / factor[0, :-1]
+    return factor

@@ -85,19 +85,24 @@ class EqualNonzeros(Vectors):
 
     def prox(self, A, step):
         sides = [1] if self.entries.nonnegative else [-1] if self.entries.upper == 0 else [1, -1]
-        values, gains = zip(*(self.one_sided(A, step, side) for side in sides))
-        best = values[0] if len(sides) == 1 else np.where(gains[0] >= gains[1], *values)
-        return np.ascontiguousarray(best, dtype=A.dtype)
+        keep, level, gain = self.one_sided(A, step, sides[0])
+        for side in sides[1:]:
+            other, its_level, its_gain = self.one_sided(A, step, side)
+            better = its_gain > gain
+            keep, level = np.where(better, other, keep), np.where(better, its_level, level)
+            gain = np.maximum(its_gain, gain)
+        return np.where(keep & (gain > 0), level.astype(A.dtype), A.dtype.type(0))
 
     def one_sided(self, A, step, sign):
-        """The nearest vectors with k equal nonzeros of one sign, and what each gains over 0."""
-        keep = self.altered(most=self.k).choice(sign * A)
-        mean = np.sum(A * keep, axis=self.axis, keepdims=True, dtype=np.float64) / self.k
+        """Where the nearest vectors with k equal nonzeros of one sign have them, their value, and what each gains over
+        the zero vector."""
+        keep = self.altered(most=self.k).choice(A if sign > 0 else -A)
+        total = np.einsum("ij,ij->i" if self.axis else "ij,ij->j", A, keep, dtype=np.float64)
+        mean = np.expand_dims(total / self.k, self.axis)
         mean = np.maximum(mean, 0) if sign > 0 else np.minimum(mean, 0)
         level = self.entries.prox(mean, step)
         penalty = step * (self.entries.l1 * np.abs(level) + self.entries.l2 / 2 * level**2)
-        gain = (mean**2 - (mean - level) ** 2) / 2 - penalty
-        return np.where(keep & (gain > 0), level, 0.0), gain
+        return keep, level, level * (mean - level / 2) - penalty
 
     def face(self, A):
         return None
@@ -112,6 +117,8 @@ def checked_groups(groups, labels=None) -> tuple[tuple[int, ...], ...]:
         raise ValueError("give either groups, as sizes or as lists of indices, or labels, one for each component")
     if labels is not None:
         labels = np.asarray(labels)
+        if labels.ndim != 1 or not labels.size:
+            raise ValueError(f"labels must be a list, one for each component; got {labels.tolist()!r}")
         return tuple(tuple(np.flatnonzero(labels == label).tolist()) for label in dict.fromkeys(labels.tolist()))
     groups = list(groups)
     if groups and all(isinstance(size, Integral) for size in groups):

@@ -123,9 +123,8 @@ class Vectors(Structure):
         bound.check(shape, name)
         return bound
 
-    def check(self, shape: tuple[int, int], name: str) -> None:
-        """An error if no factor of this shape satisfies the structure."""
-        forced = np.broadcast_to((np.asarray(self.entries.lower) > 0) | (np.asarray(self.entries.upper) < 0), shape)
+    def check(self, shape, name):
+        forced = np.broadcast_to(self.forced, shape)
         if self.chosen and forced.any():
             kept = self.choice(forced.astype(np.float64))
             if np.any(forced & ~kept):
@@ -148,10 +147,16 @@ class Vectors(Structure):
         best = self.entries.prox(A, step)
         if self.entries.plain:
             return np.abs(best)
-        A, best = A.astype(np.float64), best.astype(np.float64)
-        penalty = step * (self.entries.l1 * np.abs(best) + self.entries.l2 / 2 * best**2)
-        forced = (np.asarray(self.entries.lower) > 0) | (np.asarray(self.entries.upper) < 0)
-        return np.where(forced, np.inf, (A**2 - (best - A) ** 2) / 2 - penalty)
+        A, best = (B.astype(np.float64, copy=False) for B in (A, best))
+        gain = best * (A - best / 2)
+        if step and (self.entries.l1 or self.entries.l2):
+            gain -= step * (self.entries.l1 * np.abs(best) + self.entries.l2 / 2 * best**2)
+        return np.where(self.forced, np.inf, gain) if np.any(self.forced) else gain
+
+    @property
+    def forced(self):
+        """Entries that cannot be 0."""
+        return (np.asarray(self.entries.lower) > 0) | (np.asarray(self.entries.upper) < 0)
 
     def values(self, A: np.ndarray, step: float, mask: np.ndarray | None) -> np.ndarray:
         """The nearest A with zeros outside the mask."""
@@ -165,6 +170,16 @@ class Vectors(Structure):
         counts = [*self.counts, *([self.most] if self.most is not None else [])]
         V = self.vectors(scores)
         return self.turned(kernels.of(V).keep_largest(V, groups, counts))
+
+    def reselect(self, A, gram, cross):
+        if self.core or self.per != "item" or not self.chosen or not self.entries.plain:
+            return A
+        rank = A.shape[1]
+        labels, counts = np.zeros(rank, dtype=int), [rank, *self.counts]  # those in no group have label 0
+        for label, group in enumerate(self.groups, start=1):
+            labels[list(group)] = label
+        most = int(min(self.most or rank, sum(np.minimum(counts, np.bincount(labels, minlength=len(counts))))))
+        return kernels.of(A).pursue(A, gram, cross, most, labels, counts, self.entries.nonnegative)
 
     def vectors(self, A: np.ndarray) -> np.ndarray:
         """The vectors of a tall factor as rows."""

@@ -12,6 +12,7 @@ from .newton import newton
 from .newton_kl import newton_kl
 from .products import dense_product, is_narrow, sparse_product, transposed_product
 from .projections import keep_largest, one_peak, rising, with_ratio, with_sum
+from .pursuit import pursue
 from .smooth_l1 import smooth_l1
 from .sums import extremes, gram, inner, power_sums, sum_abs, sum_squares
 from .weighted_median import residuals, weighted_median
@@ -38,6 +39,7 @@ __all__ = [
     "newton_kl",
     "one_peak",
     "power_sums",
+    "pursue",
     "residuals",
     "rising",
     "smooth_l1",

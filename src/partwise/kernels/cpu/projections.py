@@ -6,6 +6,8 @@ from .. import threads
 from .base import compiled
 
 ROUNDS = 200  # of a search for a multiplier that a few settle
+BLOCK = 128  # numbers that are added one after another, before such sums are
+FEW = 64  # values of which it is quicker to compare all with all than to rearrange them
 
 
 def over_rows(kernel, V, *arguments):
@@ -17,8 +19,23 @@ def over_rows(kernel, V, *arguments):
 
 
 @compiled
+def _kth_largest_of_few(values, n, k):
+    """The smallest value that fewer than k exceed."""
+    limit = np.inf
+    for p in range(n):
+        value, larger = values[p], 0
+        for q in range(n):
+            larger += values[q] > value
+        if larger < k:
+            limit = min(limit, value)
+    return limit
+
+
+@compiled
 def _kth_largest(values, n, k):
-    """The k-th largest of the first n values, which are rearranged (Hoare's selection)."""
+    """The k-th largest of the first n values, which may be rearranged (Hoare's selection)."""
+    if n <= FEW:
+        return _kth_largest_of_few(values, n, k)
     left, right, place = 0, n - 1, k - 1
     while left < right:
         middle = (left + right) // 2
@@ -57,22 +74,25 @@ def _keep_largest(scores, ends, members, counts, keep, start, stop):
                     n += 1
             if n <= counts[g]:
                 continue
-            limit = np.inf if counts[g] == 0 else _kth_largest(room, n, counts[g])
-            above = 0
+            limit = _kth_largest(room, n, counts[g])
+            spare = -counts[g]
             for p in range(n):
-                above += room[p] > limit
-            ties = counts[g] - above  # of those at the limit the first ones stay
+                spare += room[p] >= limit
             for p in range(ends[g], ends[g + 1]):
                 j = members[p]
-                if kept[j]:
-                    level = counts[g] > 0 and score[j] == limit and ties > 0
-                    ties -= level
-                    kept[j] = level or (counts[g] > 0 and score[j] > limit)
+                kept[j] = kept[j] and score[j] >= limit
+            for p in range(ends[g + 1] - 1, ends[g] - 1, -1):
+                if spare == 0:
+                    break
+                j = members[p]
+                if kept[j] and score[j] == limit:  # of those at the limit the first ones stay
+                    kept[j] = False
+                    spare -= 1
 
 
 def keep_largest(scores, groups, counts):
     """Which entries of each row stay if of every group, a list of places, only so many do, those with the largest
-    scores; a group sees what the groups before it left."""
+    scores, and at least one; a group sees what the groups before it left."""
     ends = np.cumsum([0, *map(len, groups)])
     members = np.concatenate([np.asarray(group, dtype=np.int64) for group in groups])
     keep = np.empty(scores.shape, dtype=np.bool_)
@@ -83,44 +103,73 @@ def keep_largest(scores, groups, counts):
 
 
 @compiled
+def _bracket(v, low, high, total):
+    """Between which two numbers the multiplier lies: where the sum is too large, and where all are at their lower
+    bound."""
+    left, right, reach = np.inf, -np.inf, -np.inf
+    for j in range(v.size):
+        left = min(left, v[j] - high[j])
+        right = max(right, v[j] - low[j])
+        if high[j] == np.inf:
+            reach = max(reach, v[j] - low[j] - total)  # there this entry alone is large enough
+    return (reach if reach > -np.inf else left), right
+
+
+@compiled
+def _mass(v, low, high, mu):
+    """The sum of `v - mu` within bounds, and how many entries are at none."""
+    mass, free = 0.0, 0
+    for j in range(v.size):
+        y = v[j] - mu
+        if y <= low[j]:
+            mass += low[j]
+        elif y >= high[j]:
+            mass += high[j]
+        else:
+            mass += y
+            free += 1
+    return mass, free
+
+
+@compiled
+def _multiplier(v, low, high, total):
+    """The mu for which `v - mu` within bounds adds up to `total`, by Newton's method within a bracket."""
+    left, right = _bracket(v, low, high, total)
+    mu = left
+    for turn in range(ROUNDS):
+        mass, free = _mass(v, low, high, mu)
+        if mass >= total:
+            left = mu
+        else:
+            right = mu
+        if mass == total:
+            break
+        following = mu + (mass - total) / free if free else (left + right) / 2
+        if following == mu:
+            break
+        # Newton's steps may go back and forth, or be many: to an end of the bracket never, at times to its middle
+        if turn % 4 == 3 or not (left < following < right):
+            following = (left + right) / 2
+        mu = following
+    return mu
+
+
+@compiled
 def _with_sum(V, lower, upper, total, out, start, stop):
     low_step, high_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
     for i in range(start, stop):
         v, low, high, x = V[i], lower[i * low_step], upper[i * high_step], out[i]
-        # the multiplier lies between left, where the sum is too large, and right, where all are at their lower bound
-        left, right, reach = np.inf, -np.inf, -np.inf
-        for j in range(v.size):
-            left = min(left, v[j] - high[j])
-            right = max(right, v[j] - low[j])
-            if high[j] == np.inf:
-                reach = max(reach, v[j] - low[j] - total)  # there this entry alone is large enough
-        left = reach if reach > -np.inf else left
-        mu = left
-        for _ in range(ROUNDS):
-            mass, free = 0.0, 0
-            for j in range(v.size):
-                y = v[j] - mu
-                if y <= low[j]:
-                    mass += low[j]
-                elif y >= high[j]:
-                    mass += high[j]
-                else:
-                    mass += y
-                    free += 1
-            if mass >= total:
-                left = mu
-            else:
-                right = mu
-            if mass == total:
-                break
-            following = mu + (mass - total) / free if free else (left + right) / 2
-            if not (left <= following <= right):
-                following = (left + right) / 2
-            if following == mu:
-                break
-            mu = following
+        mu = _multiplier(v, low, high, total)
+        mass, free = 0.0, 0
         for j in range(v.size):
             x[j] = min(max(v[j] - mu, low[j]), high[j])
+            mass += x[j]
+            free += low[j] < x[j] < high[j]
+        if mass != total and free > 0:
+            shift = (total - mass) / free  # what the multiplier is off by: its last place may be large
+            for j in range(v.size):
+                if low[j] < x[j] < high[j]:
+                    x[j] = min(max(x[j] + shift, low[j]), high[j])
 
 
 def with_sum(V, lower, upper, total):
@@ -129,71 +178,105 @@ def with_sum(V, lower, upper, total):
 
 
 @compiled
-def _flat_tie(order_keep, ratio, x):
-    """A vector of norm 1 and sum `ratio` on the first few of the marked places, where all directions are as good."""
-    n = int(np.ceil(ratio * ratio - 1e-12))
+def _flat_tie(v, active, largest, n, ratio, x):
+    """A vector of norm 1 and sum `ratio` on the n places of the largest entry: all of them are equally good."""
     # one entry p and n - 1 entries q: p + (n - 1) q = ratio, p^2 + (n - 1) q^2 = 1
-    q = 0.0
-    if n > 1:
-        q = (ratio - np.sqrt(max((n - ratio * ratio) / (n - 1), 0.0))) / n
-    p = ratio - (n - 1) * q
-    seen = 0
-    for j in range(x.size):
+    gap = n - ratio * ratio
+    gap = gap if gap > 1e-12 * n else 0.0  # its root would make much of rounding
+    q = max(ratio - np.sqrt(gap / (n - 1)), 0.0) / n if n > 1 else 0.0
+    following = ratio - (n - 1) * q
+    for j in range(v.size):
         x[j] = 0
-        if order_keep[j] and seen < n:
-            x[j] = p if seen == 0 else q
-            seen += 1
+        if active[j] and v[j] == largest:
+            x[j], following = following, q
+
+
+@compiled
+def _moments(x):
+    """The mean, and the sum of the squares around it; by blocks, which keeps rounding small."""
+    total, spread = 0.0, 0.0
+    for start in range(0, x.size, BLOCK):
+        block, part = x[start : start + BLOCK], 0.0
+        for j in range(block.size):
+            part += block[j]
+        total += part
+    mean = total / x.size
+    for start in range(0, x.size, BLOCK):
+        block, part = x[start : start + BLOCK], 0.0
+        for j in range(block.size):
+            part += (block[j] - mean) * (block[j] - mean)
+        spread += part
+    return mean, spread
+
+
+@compiled
+def _inner(x, v):
+    """`<x, v>`, by blocks."""
+    total = 0.0
+    for start in range(0, x.size, BLOCK):
+        y, w, part = x[start : start + BLOCK], v[start : start + BLOCK], 0.0
+        for j in range(y.size):
+            part += y[j] * w[j]
+        total += part
+    return total
+
+
+@compiled
+def _threshold(room, n, ratio):
+    """The mu for which `(x - mu)_+` has the ratio of norms, x the first n entries. Those below mu are left out, one
+    round after another: mu only grows as they are. And whether only a flat vector of those above mu has that ratio."""
+    mu = -np.inf
+    while True:
+        mean, spread = _moments(room[:n])
+        if n <= ratio * ratio * (1 + 1e-12) or spread == 0:
+            return mu, True
+        mu = mean - ratio * np.sqrt(spread / (n - ratio * ratio) / n)
+        left = 0
+        for j in range(n):
+            value = room[j]
+            room[left] = value
+            left += value > mu
+        if left == n:
+            return mu, False
+        n = left
+
+
+@compiled
+def _direction(v, active, ratio, room, x):
+    """The x >= 0 of norm 1 and sum `ratio`, 0 where not `active`, with the largest `<x, v>`: `v - mu` up to its length
+    where v > mu."""
+    largest, ties = -np.inf, 0
+    for j in range(v.size):
+        if active[j]:
+            if v[j] > largest:
+                largest, ties = v[j], 0
+            ties += v[j] == largest
+    if ratio * ratio <= ties * (1 + 1e-12):
+        _flat_tie(v, active, largest, ties, ratio, x)
+        return
+    n = 0
+    for j in range(v.size):
+        x[j] = v[j] - largest if active[j] else -np.inf  # so that what is common to all of v costs no digits
+        room[n] = x[j]
+        n += active[j]
+    mu, flat = _threshold(room, n, ratio)
+    for j in range(v.size):
+        x[j] = (1.0 if flat else x[j] - mu) if x[j] > mu else 0.0
+    norm = np.sqrt(_inner(x, x))
+    for j in range(v.size):
+        x[j] /= norm
 
 
 @compiled
 def _with_ratio(V, keep, ratio, out, start, stop):
-    """The best direction u >= 0 of norm 1 and sum `ratio`, times the length of v along it."""
+    """The best direction, times the length of v along it."""
+    room = np.empty(V.shape[1])
     for i in range(start, stop):
         v, x = V[i], out[i]
-        active = keep[i * min(keep.shape[0] - 1, 1)].copy()
-        largest, ties = -np.inf, 0
+        _direction(v, keep[i * min(keep.shape[0] - 1, 1)], ratio, room, x)
+        length = max(_inner(x, v), 0.0)
         for j in range(v.size):
-            if active[j]:
-                if v[j] > largest:
-                    largest, ties = v[j], 0
-                ties += v[j] == largest
-        if ties > 0 and ratio * ratio <= ties * (1 + 1e-12):
-            for j in range(v.size):
-                active[j] = active[j] and v[j] == largest
-            _flat_tie(active, ratio, x)
-        else:
-            # on the support u is in proportion to v - mu; entries below mu leave it, one round after another
-            mu = -np.inf
-            for _ in range(ROUNDS):
-                n, s, t = 0, 0.0, 0.0
-                for j in range(v.size):
-                    if active[j]:
-                        n += 1
-                        s += v[j] - largest
-                        t += (v[j] - largest) ** 2
-                spread = max(t - s * s / n, 0.0)  # the squared norm of what is left of v without its mean
-                if n <= ratio * ratio * (1 + 1e-12) or spread == 0:
-                    mu = -np.inf
-                    break
-                mu = largest + s / n - ratio * np.sqrt(spread / (n - ratio * ratio) / n)
-                dropped = 0
-                for j in range(v.size):
-                    if active[j] and v[j] <= mu:
-                        active[j] = False
-                        dropped += 1
-                if dropped == 0:
-                    break
-            norm = 0.0
-            for j in range(v.size):
-                x[j] = (v[j] - mu if mu > -np.inf else 1.0) if active[j] else 0.0
-                norm += x[j] * x[j]
-            for j in range(v.size):
-                x[j] /= np.sqrt(norm)
-        length = 0.0
-        for j in range(v.size):
-            length += x[j] * v[j]
-        for j in range(v.size):
-            x[j] *= max(length, 0.0)
+            x[j] *= length
 
 
 def with_ratio(V, keep, ratio):
@@ -203,69 +286,59 @@ def with_ratio(V, keep, ratio):
 
 
 @compiled
-def _pool(v, lower, upper, means, sizes, errors):
-    """The best nondecreasing fit to every beginning of v (pool adjacent violators, bounds by clipping): the squared
-    error of the fit to the first n values in `errors[n]`; returns how many blocks the fit to all of v has."""
-    blocks, error = 0, 0.0
+def _pool(v, lower, upper, starts, levels, spreads, errors):
+    """The best nondecreasing fit to every beginning of v (pool adjacent violators, bounds by clipping). That to the
+    first j + 1 values ends in a block from `starts[j]` on with the mean `levels[j]` and the squares `spreads[j]` around
+    it, and before that it is the fit to the first `starts[j]`; `errors[j + 1]` is its squared error."""
     errors[0] = 0
-    sums2, block_errors = np.empty(v.size), np.empty(v.size)
     for j in range(v.size):
-        means[blocks], sizes[blocks], sums2[blocks] = v[j], 1, 0.0
-        y = min(max(v[j], lower), upper)
-        block_errors[blocks] = (v[j] - y) ** 2
-        error += block_errors[blocks]
-        blocks += 1
-        while blocks > 1 and means[blocks - 2] >= means[blocks - 1]:
-            a, b = blocks - 2, blocks - 1
-            error -= block_errors[a] + block_errors[b]
-            size = sizes[a] + sizes[b]
-            gap = means[b] - means[a]
-            sums2[a] += sums2[b] + gap * gap * sizes[a] * sizes[b] / size
-            means[a] += gap * sizes[b] / size
-            sizes[a] = size
-            y = min(max(means[a], lower), upper)
-            block_errors[a] = sums2[a] + size * (means[a] - y) ** 2
-            error += block_errors[a]
-            blocks -= 1
-        errors[j + 1] = error
-    return blocks
+        start, level, spread = j, v[j], 0.0
+        while start > 0 and levels[start - 1] >= level:
+            before = starts[start - 1]
+            gap, share = level - levels[start - 1], (j + 1 - start) / (j + 1 - before)
+            spread += spreads[start - 1] + gap * gap * (start - before) * share
+            level = levels[start - 1] + gap * share
+            start = before
+        off = level - min(max(level, lower), upper)
+        starts[j], levels[j], spreads[j] = start, level, spread
+        errors[j + 1] = errors[start] + spread + off * off * (j + 1 - start)
 
 
 @compiled
-def _unfold(means, sizes, blocks, lower, upper, x):
-    place = 0
-    for block in range(blocks):
-        y = min(max(means[block], lower), upper)
-        for _ in range(sizes[block]):
-            x[place] = y
-            place += 1
+def _unfold(starts, levels, n, lower, upper, x):
+    """The fit to the first n values."""
+    while n > 0:
+        level = min(max(levels[n - 1], lower), upper)
+        start = starts[n - 1]
+        for place in range(start, n):
+            x[place] = level
+        n = start
 
 
 @compiled
 def _rising(V, lower, upper, out, start, stop):
     n = V.shape[1]
-    means, sizes, errors = np.empty(n), np.empty(n, np.int64), np.empty(n + 1)
+    starts, levels, spreads, errors = np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n + 1)
     for i in range(start, stop):
-        blocks = _pool(V[i], lower, upper, means, sizes, errors)
-        _unfold(means, sizes, blocks, lower, upper, out[i])
+        _pool(V[i], lower, upper, starts, levels, spreads, errors)
+        _unfold(starts, levels, n, lower, upper, out[i])
 
 
 @compiled
 def _one_peak(V, lower, upper, out, start, stop):
     n = V.shape[1]
-    means, sizes, up, down = np.empty(n), np.empty(n, np.int64), np.empty(n + 1), np.empty(n + 1)
+    starts, levels, spreads = np.empty((2, n), np.int64), np.empty((2, n)), np.empty(n)
+    up, down = np.empty(n + 1), np.empty(n + 1)
     for i in range(start, stop):
         v, x = V[i], out[i]
-        _pool(v, lower, upper, means, sizes, up)
-        _pool(v[::-1], lower, upper, means, sizes, down)
+        _pool(v, lower, upper, starts[0], levels[0], spreads, up)
+        _pool(v[::-1], lower, upper, starts[1], levels[1], spreads, down)
         top = 0
         for split in range(1, n + 1):
             if up[split] + down[n - split] < up[top] + down[n - top]:
                 top = split
-        blocks = _pool(v[:top], lower, upper, means, sizes, up)
-        _unfold(means, sizes, blocks, lower, upper, x[:top])
-        blocks = _pool(v[top:][::-1], lower, upper, means, sizes, down)
-        _unfold(means, sizes, blocks, lower, upper, x[top:][::-1])
+        _unfold(starts[0], levels[0], top, lower, upper, x)
+        _unfold(starts[1], levels[1], n - top, lower, upper, x[::-1])
 
 
 def rising(V, lower, upper):

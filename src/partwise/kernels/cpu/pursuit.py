@@ -1,0 +1,158 @@
+"""Sparse codes: which few entries of a row to use, and with what values, for least squares in that row.
+
+Each row minimises `1/2 x' gram x - c' x` over its support and the values on it. Orthogonal matching pursuit adds one
+entry after another (Pati, Rezaiifar and Krishnaprasad 1993); exchanges then take one entry out and put the best one in,
+as long as that gains.
+"""
+
+import numpy as np
+
+from .. import threads
+from .base import compiled
+
+EXCHANGES = 20  # rounds over the support of a row
+RIDGE = 1e-13  # of the largest diagonal entry, so that parallel entries have no infinite values
+WORTH = 1e-12  # relative gain for which an exchange is made
+
+
+@compiled
+def _fit(c, gram, support, n, nonnegative, root, x):
+    """The best values on a support of n entries, in `x[:n]`, and what they gain; with nonnegativity entries that would
+    be negative leave the support. Returns the gain and the entries left. `root` gets the Cholesky factor."""
+    while True:
+        for i in range(n):
+            for j in range(i + 1):
+                total = gram[support[i], support[j]]
+                if i == j:
+                    total += RIDGE * gram[support[i], support[i]]
+                for k in range(j):
+                    total -= root[i, k] * root[j, k]
+                root[i, j] = np.sqrt(max(total, 1e-300)) if i == j else total / root[j, j]
+        for i in range(n):
+            total = c[support[i]]
+            for k in range(i):
+                total -= root[i, k] * x[k]
+            x[i] = total / root[i, i]
+        for i in range(n - 1, -1, -1):
+            total = x[i]
+            for k in range(i + 1, n):
+                total -= root[k, i] * x[k]
+            x[i] = total / root[i, i]
+        kept = 0
+        for i in range(n):
+            if not nonnegative or x[i] > 0:
+                support[kept] = support[i]
+                kept += 1
+        if kept == n:
+            gain = 0.0
+            for i in range(n):
+                gain += c[support[i]] * x[i] / 2
+            return gain, n
+        n = kept
+
+
+@compiled
+def _best_addition(c, gram, support, n, x, root, nonnegative, labels, room, used, work):
+    """The entry that gains most if it joins the support, by the exact formula `r^2 / (2 s)`, with r the slope there and
+    s the curvature that is left when the others follow; -1 where there is none."""
+    best, gain = -1, 0.0
+    for j in range(c.size):
+        if used[j] or room[labels[j]] == 0:
+            continue
+        slope, left = c[j], gram[j, j] * (1 + RIDGE)
+        for i in range(n):
+            slope -= gram[j, support[i]] * x[i]
+            total = gram[j, support[i]]
+            for k in range(i):
+                total -= root[i, k] * work[k]
+            work[i] = total / root[i, i]
+            left -= work[i] * work[i]
+        if left <= 1e-10 * gram[j, j] or (nonnegative and slope <= 0):
+            continue
+        if slope * slope / left > gain:
+            best, gain = j, slope * slope / left
+    return best
+
+
+@compiled
+def _exchange(c, gram, support, n, most, nonnegative, labels, counts, room, used, root, x, work, trial):
+    """Fill the support up, then exchange entries while that gains. Returns how many there are, with values in x."""
+    gain, n = _fit(c, gram, support, n, nonnegative, root, x)
+    for _ in range(EXCHANGES):
+        before = gain
+        for place in range(most):
+            if place > n:
+                break
+            trial[:n] = support[:n]
+            m = n
+            if place < n:
+                trial[place] = trial[n - 1]
+                m = n - 1
+            elif n == most:
+                break
+            _, m = _fit(c, gram, trial, m, nonnegative, root, x)
+            room[:] = counts
+            used[:] = False
+            for i in range(m):
+                room[labels[trial[i]]] -= 1
+                used[trial[i]] = True
+            added = _best_addition(c, gram, trial, m, x, root, nonnegative, labels, room, used, work)
+            if added < 0:
+                continue
+            trial[m] = added
+            new, m = _fit(c, gram, trial, m + 1, nonnegative, root, x)
+            if new > gain * (1 + WORTH):
+                gain, n = new, m
+                support[:n] = trial[:n]
+        if n == 0 or gain <= before * (1 + WORTH):
+            break
+    gain, n = _fit(c, gram, support, n, nonnegative, root, x)
+    return gain, n
+
+
+@compiled
+def _pursue(A, gram, cross, most, labels, counts, nonnegative, out, start, stop):
+    rank = gram.shape[0]
+    support, trial = np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)
+    root, x, work = np.empty((most + 1, most + 1)), np.empty(most + 1), np.empty(most + 1)
+    room, used, c, row = np.empty(counts.size, np.int64), np.empty(rank, np.bool_), np.empty(rank), np.empty(rank)
+    for i in range(start, stop):
+        best = 0.0
+        for k in range(rank):
+            c[k] = cross[i, k]
+            row[k] = A[i, k]
+        for k in range(rank):  # what the present values gain: another support has to beat it
+            total = 0.0
+            for j in range(rank):
+                total += gram[k, j] * row[j]
+            best += row[k] * (c[k] - total / 2)
+            out[i, k] = A[i, k]
+        for attempt in range(2):
+            n = 0
+            if attempt == 1:  # once from nothing, once from the present support
+                for k in range(rank):
+                    if row[k] != 0 and n < most:
+                        support[n] = k
+                        n += 1
+                if n == 0:
+                    break
+            gain, n = _exchange(
+                c, gram, support, n, most, nonnegative, labels, counts, room, used, root, x, work, trial
+            )
+            if gain > best * (1 + WORTH):
+                best = gain
+                for k in range(rank):
+                    out[i, k] = 0
+                for j in range(n):
+                    out[i, support[j]] = x[j]
+
+
+def pursue(A, gram, cross, most, labels, counts, nonnegative):
+    """A with the support of every row chosen anew where that lowers `1/2 x' gram x - c' x`: at most `most` nonzeros, and
+    `counts[g]` among the entries with label g."""
+    out = np.empty_like(A)
+    labels, counts = (np.asarray(numbers, dtype=np.int64) for numbers in (labels, counts))
+    arguments = A, gram.astype(np.float64), cross, most, labels, counts, nonnegative, out
+    work = gram.shape[0] * (most + 1) ** 3
+    threads.run(lambda i, j: _pursue(*arguments, i, j), threads.even(A.shape[0], work))
+    return out

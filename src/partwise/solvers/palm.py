@@ -1,0 +1,119 @@
+"""Projected steps: proximal alternating linearized minimization, for any structure.
+
+Bolte, Sabach and Teboulle (2014), Mathematical Programming 146; extrapolation as in the other block solvers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .. import kernels
+from ..problem import Factors, Problem, Quadratic, curvature_of
+from ..structures import Structure
+from .base import require, whole
+from .block import Update, least_squares_only
+from .hals import HALS
+
+
+@dataclass(frozen=True)
+class PALM(HALS):
+    """Each factor by `steps` projected steps of the gradient method, and then, where its structure is a matter of which
+    entries are zero, by coordinate descent with these zeros held; a factor without ties between its entries by
+    coordinate descent alone (`sweeps`, `eps` and `shuffle` as in `HALS`)."""
+
+    steps: int = 3
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(self, steps=whole(self.steps))
+
+    def supports(self, problem):
+        return least_squares_only(self, problem)
+
+    def prefer(self, problem):
+        return 0.2, "projected steps of the gradient method, each row on its own"
+
+    def init(self, problem, factors, tol, rng):
+        return super().init(relaxed(problem), factors, tol, rng)
+
+    def step(self, problem, state):
+        before, resting = state.objective, state.beta == 0
+        step = super().step(relaxed(problem), state)
+        stuck = resting and step.objective >= before
+        return step._replace(factors=restored(problem, step.factors), done=stuck)
+
+    def update(self, problem, mode, state, rows):
+        structure, (gram, cross) = problem.structures[mode], state.expansions[mode]
+        if moves_freely(structure):
+            return super().update(problem, mode, state, rows)
+        A = state.points[mode]
+        gains = structure.gains(A, *Quadratic(gram, cross).steepest(A))
+        if rows.size == len(A):
+            return Update(self.descend_face(problem, mode, state, A, cross), problem.relative_gain(gains))
+        factor = A.copy()
+        factor[rows] = self.descend_face(problem, mode, state, A[rows], cross[rows])
+        return Update(factor, problem.relative_gain(gains))
+
+    def descend_face(self, problem, mode, state, A, cross) -> np.ndarray:
+        """Projected steps, and coordinate descent among what they leave nonzero; A itself where that is no descent,
+        since the projection may be an approximation."""
+        structure, gram = problem.structures[mode], state.expansions[mode].gram
+        expansion = Quadratic(gram, cross)
+        moved = self.project(structure, A, expansion)
+        face = structure.face(moved)
+        if face is not None:
+            ridged = gram + gram.dtype.type(face.ridge) * np.eye(problem.rank, dtype=gram.dtype)
+            order, rows = np.arange(problem.rank), np.arange(len(A))
+            sweeps = self.inner(problem, mode, state.tol)
+            moved, _ = kernels.of(A).hals(moved, cross, ridged, face.box(moved), order, sweeps, rows)
+        moved = structure.reselect(moved, gram, cross)
+        return moved if block_value(structure, moved, expansion) <= block_value(structure, A, expansion) else A
+
+    def project(self, structure: Structure, A: np.ndarray, expansion: Quadratic) -> np.ndarray:
+        gram, cross = expansion
+        curvature = curvature_of(gram)
+        if curvature == 0:
+            return A
+        size = A.dtype.type(1 / curvature)
+        for _ in range(self.steps):
+            A = structure.nearest(A - size * (A @ gram - cross), float(size))
+        return A
+
+    def beyond(self, new, old, beta, box):
+        if isinstance(box, Structure):
+            return box.nearest(new + new.dtype.type(beta) * (new - old), 0.0)
+        return super().beyond(new, old, beta, box)
+
+
+def moves_freely(structure: Structure) -> bool:
+    """Whether coordinate descent takes this structure."""
+    return structure.elementwise is not None and not structure.elementwise.binary
+
+
+def block_value(structure: Structure, A: np.ndarray, expansion: Quadratic) -> float:
+    """The objective as a function of one factor, but for a constant."""
+    minus, plus = expansion.split(A)
+    return kernels.of(A).inner(A, plus / 2 - minus) + structure.value(A)
+
+
+def relaxed(problem: Problem) -> Problem:
+    """The problem without norms of components that the other factor can make up for."""
+    structures = [
+        structure.without_norm or structure if problem.structures[1 - mode].scale_free else structure
+        for mode, structure in enumerate(problem.structures)
+    ]
+    return replace(problem, structures=tuple(structures))
+
+
+def restored(problem: Problem, factors: Factors) -> Factors:
+    """Factors of the relaxed problem with their norms again."""
+    factors = list(factors)
+    for mode, structure in enumerate(problem.structures):
+        if structure.without_norm is not None and problem.structures[1 - mode].scale_free:
+            A = factors[mode]
+            factors[mode] = structure.prox(A, 0.0)
+            lengths, given = (np.linalg.norm(B.astype(np.float64), axis=0) for B in (A, factors[mode]))
+            factors[1 - mode] = factors[1 - mode] * (lengths / given).astype(A.dtype)
+    return tuple(factors)
