@@ -16,6 +16,7 @@ from numba import njit
 from sklearn.decomposition import DictionaryLearning
 from sklearn.exceptions import ConvergenceWarning
 
+from partwise.datasets import local_archive
 from partwise.kernels import cpu
 
 ALIKE = 0.99  # the cosine of two atoms from which on one of them is given up (Aharon, Elad and Bruckstein 2006)
@@ -27,10 +28,9 @@ RECOVERED = 0.01  # an atom is recovered at this distance (27)
 WEIGHT = 0.03  # of the l1 penalty, relative to the norm of a sample: best of 0.01 ... 0.3 on `noisy_dictionary`
 SWEEPS, EPS = 100, 1e-4  # of coordinate descent where least squares are to be solved, not only to be improved
 
-compiled = njit(cache=True, nogil=True, error_model="numpy")
+FEW = (4, 0.02)  # sweeps and share where they are only to be improved: those of `partwise.solvers.HALS`
 
-
-# ---- data and judges --------------------------------------------------------------------------------------------
+compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 
 
 def unit_rows(A: np.ndarray) -> np.ndarray:
@@ -45,7 +45,7 @@ def places(rng: np.random.RandomState, n: int, p: int, k: int) -> tuple[np.ndarr
 
 
 def exact_dictionary(seed: int, m: int = 40, p: int = 60, n: int = 1500, k: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Section 4.1: `X = codes D` with D normal and of unit rows, codes normal at k random places a row. Returns X, D."""
+    """Section 4.1: `X = codes D` with unit rows, codes at k random places a row, both normal. Returns X, D."""
     rng = np.random.RandomState(seed)
     D = unit_rows(rng.standard_normal((p, m)))
     codes = np.zeros((n, p))
@@ -89,7 +89,18 @@ def decibels(X: np.ndarray, W: np.ndarray, H: np.ndarray) -> float:
     return float(20 * np.log10(np.linalg.norm(X) / np.linalg.norm(X - W @ H)))
 
 
-# ---- K-SVD ------------------------------------------------------------------------------------------------------
+@compiled
+def _add(a, factor, b):
+    for c in range(a.size):
+        a[c] += factor * b[c]
+
+
+@compiled
+def _dot(a, b):
+    total = 0.0
+    for c in range(a.size):
+        total += a[c] * b[c]
+    return total
 
 
 @compiled
@@ -123,24 +134,35 @@ def _solved(L, b, chosen, size, x):
 
 
 @compiled
+def _largest(a):
+    """Where |a| is largest."""
+    j = 0
+    for q in range(a.size):
+        if abs(a[q]) > abs(a[j]):
+            j = q
+    return j
+
+
+@compiled
 def _pursue(products, gram, k, codes):
-    """`codes` row by row, from the products of samples and atoms."""
-    L, chosen, x = np.zeros((k, k)), np.zeros(k, np.int64), np.zeros(k)
-    for i in range(products.shape[0]):
-        b, a, size = products[i], products[i].copy(), 0  # a: products of the residual and the atoms
-        least = NOTHING * np.abs(b).max()
+    """`codes` row by row, zeros at first, from the products of samples and atoms."""
+    L, chosen, x, a = np.zeros((k, k)), np.zeros(k, np.int64), np.zeros(k), np.zeros(len(gram))
+    for i in range(len(products)):
+        b, size = products[i], 0
+        a[:] = b  # products of the residual with the atoms
+        least = NOTHING * abs(b[_largest(b)])
         while size < k:
-            j = np.argmax(np.abs(a))
-            if np.abs(a[j]) <= least or not _extended(L, gram, chosen, size, j):
+            j = _largest(a)
+            if abs(a[j]) <= least or not _extended(L, gram, chosen, size, j):
                 break
             chosen[size] = j
             size += 1
             _solved(L, b, chosen, size, x)
             a[:] = b
             for r in range(size):
-                a -= x[r] * gram[chosen[r]]
-            a[chosen[:size]] = 0  # but for rounding
-        codes[i] = 0
+                _add(a, -x[r], gram[chosen[r]])
+            for r in range(size):
+                a[chosen[r]] = 0  # as it is but for rounding
         for r in range(size):
             codes[i, chosen[r]] = x[r]
 
@@ -152,49 +174,46 @@ def orthogonal_matching_pursuit(Y: np.ndarray, D: np.ndarray, k: int) -> np.ndar
     orthogonal matching pursuit", Technion CS-2008-08: with `D D'` and `Y D'` no residual is ever formed, since its
     products with the atoms are `a = D y - (D D')_I x`; a Cholesky factor of `(D D')_II` grows by a row for each atom.
     """
-    codes = np.empty((len(Y), len(D)))
+    codes = np.zeros((len(Y), len(D)))
     _pursue(Y @ D.T, D @ D.T, k, codes)
     return codes
 
 
 @compiled
 def _update_atoms(R, D, codes, order, steps):
-    """Each atom in turn with its codes, by `steps` power iterations on `E = R_I + g d'`. R, D and codes change."""
+    """Each atom d in turn with its codes g, by `steps` power iterations on `E = R_I + g d'`. R, D and codes change."""
     for j in order:
-        rows = np.flatnonzero(codes[:, j])
+        rows, d = np.flatnonzero(codes[:, j]), D[j]
         if rows.size == 0:
             continue
-        d = D[j]
         for i in rows:
-            R[i] += codes[i, j] * d
+            _add(R[i], codes[i, j], d)
         for _ in range(steps):
             d[:] = 0
             for i in rows:
-                d += codes[i, j] * R[i]
-            d /= np.sqrt((d * d).sum())
+                _add(d, codes[i, j], R[i])
+            d /= np.sqrt(_dot(d, d))
             for i in rows:
-                codes[i, j] = (R[i] * d).sum()
+                codes[i, j] = _dot(R[i], d)
         for i in rows:
-            R[i] -= codes[i, j] * d
+            _add(R[i], -codes[i, j], d)
 
 
 def replaced(Y: np.ndarray, D: np.ndarray, codes: np.ndarray, least: float) -> np.ndarray:
-    """D with a new atom for each that is used less often than `least` or is nearly another one: the sample that is
-    represented worst, each sample once."""
-    D, errors = D.copy(), np.square(Y - codes @ D).sum(axis=1)
-    use = np.count_nonzero(codes, axis=0)
-    for j in range(len(D)):
-        cosines = np.abs(D @ D[j])  # with the atoms as they are now: of a pair only one goes
-        cosines[j] = 0
-        worst = errors.argmax()
-        if errors[worst] > 0 and (use[j] < least or cosines.max() > ALIKE):
-            D[j] = Y[worst] / np.linalg.norm(Y[worst])
-            errors[worst] = 0
+    """D with samples for the atoms that are used less often than `least` or nearly another one: those samples that are
+    represented worst, each once."""
+    alike = np.triu(np.abs(D @ D.T), 1).max(axis=1) > ALIKE  # a later atom: of a pair only one goes
+    gone = np.flatnonzero((np.count_nonzero(codes, axis=0) < least) | alike)
+    errors, squares = (np.square(A).sum(axis=1) for A in (Y - codes @ D, Y))
+    worst = np.argsort(-errors)[: len(gone)]
+    worst = worst[errors[worst] > NOTHING * squares[worst]]  # where all is well there is no better atom
+    D = D.copy()
+    D[gone[: len(worst)]] = unit_rows(Y[worst])
     return D
 
 
 def ksvd_steps(
-    Y: np.ndarray, D0: np.ndarray, k: int, iterations: int = 200, *, steps: int = 1, enough: float = ENOUGH, seed=0
+    Y: np.ndarray, D0: np.ndarray, k: int, iterations: int = 200, *, steps: int = 4, enough: float = ENOUGH, seed=0
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The D and codes of each iteration of `ksvd`."""
     rng, D = np.random.RandomState(seed), unit_rows(np.array(D0, dtype=np.float64))
@@ -215,15 +234,13 @@ def ksvd(Y: np.ndarray, D0: np.ndarray, k: int, iterations: int = 200, **options
     its codes to the best rank-one approximation of `E_j = Y - sum_{i != j} codes_i d_i` over the samples I that use it.
     Atoms not used enough, or nearly the same as another, become the sample represented worst.
 
-    `steps` power iterations stand for the singular vectors of E_j. 1 is the approximate K-SVD of Rubinstein et al.
-    (2008); many are the SVD, and recover no more. `enough`: the share of the mean use `n k / p` that an atom must have;
-    0 replaces unused atoms alone. `seed`: of the order of atoms. Returns D and codes.
+    `steps` power iterations from the present atom stand for the SVD of E_j: 1 is the approximate K-SVD of Rubinstein et
+    al. (2008), 30 are the SVD to many digits, and neither recovers more atoms than 4. `enough`: the share of the mean
+    use `n k / p` that an atom must have; 0 replaces unused atoms alone. `seed`: of the order of atoms in each iteration.
+    Returns D and codes.
     """
     *_, last = ksvd_steps(Y, D0, k, iterations, **options)
     return last
-
-
-# ---- an l1 penalty in place of the count ------------------------------------------------------------------------
 
 
 def learned_dictionary(
@@ -241,3 +258,69 @@ def learned_dictionary(
         warnings.simplefilter("ignore", ConvergenceWarning)  # of the codes in early iterations, where it does no harm
         D = unit_rows(model.fit(Y / scale).components_)
     return D, orthogonal_matching_pursuit(Y, D, k)
+
+
+def faces() -> np.ndarray:
+    """The ORL faces (Samaria and Harter 1994), a row each: 400 x 10304."""
+    path = local_archive("orl")
+    if path is None:
+        raise FileNotFoundError("orl.npz is not here (set PARTWISE_DATA to the folder that holds it)")
+    with np.load(path) as file:
+        return file["faces"].reshape(len(file["faces"]), -1) / 255
+
+
+def least_squares(
+    X: np.ndarray, A: np.ndarray, B: np.ndarray, allowed: np.ndarray | None = None, inner=(SWEEPS, EPS)
+) -> np.ndarray:
+    """`min |X - A B'|^2` over A >= 0, zero where not allowed, from A on: coordinate descent by this library's kernels,
+    `inner` being the most sweeps and the share of the first one's gain at which a row is done."""
+    lower = np.zeros((1, A.shape[1]))
+    upper = np.full_like(lower, np.inf) if allowed is None else np.where(allowed, np.inf, 0.0)
+    cross, gram, box = cpu.dense_product(X, B, 1.0), cpu.gram(B), (np.float64(0), lower, upper)
+    return cpu.hals(A, cross, gram, box, np.arange(A.shape[1]), inner, np.arange(len(A)))[0]
+
+
+def largest(parts: np.ndarray, k: int) -> np.ndarray:
+    """Which entries of each column are its k largest."""
+    keep = np.zeros(parts.shape, dtype=bool)
+    np.put_along_axis(keep, np.argpartition(-parts, k - 1, axis=0)[:k], True, axis=0)
+    return keep
+
+
+def sparse_nmf_steps(
+    X: np.ndarray, W0: np.ndarray, H0: np.ndarray, k: int, *, updates: int = 5
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """W and H of each iteration of `sparse_nmf_l0`, without end."""
+    W, parts = np.array(W0, dtype=np.float64), np.array(H0.T, dtype=np.float64, order="C")
+    while True:
+        W = least_squares(X, W, parts)
+        parts = least_squares(X.T, parts, W)  # pixels that were cut may come back here
+        support = largest(parts, k)
+        parts *= support
+        for _ in range(updates):
+            W = least_squares(X, W, parts, inner=FEW)
+            parts = least_squares(X.T, parts, W, support, inner=FEW)
+        yield W, parts.T
+
+
+def sparse_nmf_l0(
+    X: np.ndarray, W0: np.ndarray, H0: np.ndarray, k: int, iterations: int = 60, *, updates: int = 5
+) -> tuple[np.ndarray, np.ndarray, list[tuple[float, float]]]:
+    """`min |X - W H|^2` over W, H >= 0 with at most k nonzeros in each row of H.
+
+    In the manner of NMFl0-W of Peharz and Pernkopf (2012), "Sparse nonnegative matrix factorization with
+    l0-constraints", Neurocomputing 80: nonnegative least squares for W and then for H, all but the k largest entries of
+    each row of H to zero, then `updates` of both factors that leave zeros at zero, and again. Theirs are active sets
+    and multiplicative updates; here both are coordinate descent, which gets further in less time.
+
+    Returns W, H and, after each iteration, the seconds so far and the SNR, for which the clock stands still.
+    """
+    trace, seconds = [], 0.0
+    steps = sparse_nmf_steps(X, W0, H0, k, updates=updates)
+    with cpu.alone():
+        for _ in range(iterations):
+            start = time.perf_counter()
+            W, H = next(steps)
+            seconds += time.perf_counter() - start
+            trace.append((seconds, decibels(X, W, H)))
+    return W, H, trace

@@ -1,7 +1,7 @@
 """partwise: nonnegative data taken apart into meaningful parts."""
 
 from . import datasets, init, losses, solvers, structures
-from .estimators import NMF, non_negative_factorization
+from .estimators import NMF, Dictionary, non_negative_factorization
 from .factorize import factorize
 from .io import load
 from .problem import Problem
@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "NMF",
+    "Dictionary",
     "Problem",
     "Result",
     "datasets",

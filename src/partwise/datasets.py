@@ -82,6 +82,20 @@ def make_binary_parts(n_samples=100, n_features=80, rank=5, *, share=0.1, flips=
     return Parts(X.astype(np.float64), W.astype(np.float64), H.astype(np.float64), None)
 
 
+def make_sparse_codes(n_samples=300, n_features=20, rank=30, *, nonzeros=3, noise=0.0, random_state=None) -> Parts:
+    """Sparse combinations of random atoms: H normal with rows of norm 1, W with `nonzeros` normal entries in each row at
+    random places, normal noise of relative size `noise` on X."""
+    rng = check_random_state(random_state)
+    H = rng.standard_normal((rank, n_features))
+    H /= np.linalg.norm(H, axis=1, keepdims=True)
+    places = np.argsort(rng.uniform(size=(n_samples, rank)), axis=1)[:, :nonzeros]
+    W = np.zeros((n_samples, rank))
+    np.put_along_axis(W, places, rng.standard_normal(places.shape), axis=1)
+    X = W @ H
+    deviation = rng.standard_normal(X.shape)
+    return Parts(X + noise * np.linalg.norm(X) / np.linalg.norm(deviation) * deviation, W, H, None)
+
+
 def load_digits() -> Parts:
     """The 1797 handwritten digits, 8 x 8, that scikit-learn carries; W and H are empty, the parts are unknown."""
     from sklearn.datasets import load_digits as load  # noqa: PLC0415  # slow to import

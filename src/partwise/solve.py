@@ -38,7 +38,7 @@ class Run:
 
     factors: Factors
     history: tuple[Record, ...]
-    status: str  # "converged", "max_iter", "target", "time_limit", "callback" or "interrupted"
+    status: str  # "converged", "stalled", "max_iter", "target", "time_limit", "callback" or "interrupted"
     fit: float  # the loss, in double precision
     failure: Exception | None = None  # what a callback raised
     details: dict[str, float] = field(default_factory=dict)  # what else its solver tells

@@ -673,7 +673,7 @@ def test_isotonic_regression_of_scikit_learn(bounds):
     low, high = (None if np.isinf(b) else b for b in bounds)
     regression = IsotonicRegression(y_min=low, y_max=high)
     box = s.Free() if np.isinf(bounds).all() else s.Box(low, high)
-    A = np.ascontiguousarray(inputs((60, 7), seed=4).T)
+    A = np.ascontiguousarray(inputs((36, 7), seed=4).T)
     places = np.arange(7)
     fits = np.stack([regression.fit_transform(places, a) for a in A.T], axis=1)
     assert np.allclose((s.Monotone() & box).bind(A.shape, False, "W").prox(A, 0.0), fits, atol=1e-9)

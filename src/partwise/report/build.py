@@ -21,6 +21,7 @@ TOP_FEATURES = 10
 ENDINGS = {
     "converged": "it reached the stationarity asked for",
     "max_iter": "it used up its iterations",
+    "stalled": "its solver found nothing better",
     "target": "it reached the target objective",
     "time_limit": "its time was up",
     "callback": "a callback ended it",

@@ -118,9 +118,9 @@ class Structure(ABC):
         """Bounds within which everything is in the set and has no more nonzeros than A; None where there are none."""
         return None
 
-    def reselect(self, A: np.ndarray, gram: np.ndarray, cross: np.ndarray) -> np.ndarray:
-        """A with the nonzeros of its rows chosen anew where that lowers `1/2 tr(A gram A') - tr(A' cross)`: a search among
-        supports that a projected step does not see. A itself where there is nothing to choose."""
+    def reselect(self, A: np.ndarray, gram: np.ndarray, cross: np.ndarray, starts: int) -> np.ndarray:
+        """A with the nonzeros of its rows chosen anew where that lowers `1/2 tr(A gram A') - tr(A' cross)`: a search
+        among supports that a projected step does not see, from so many starts. A itself where nothing is to choose."""
         return A
 
     def columns(self, indices: list[int]) -> Structure:

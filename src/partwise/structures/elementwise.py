@@ -184,7 +184,7 @@ class Elementwise(Structure):
         step = other - A
         return np.maximum(-step * (G + d * step / 2) - self.l1 * (np.abs(other) - np.abs(A)), 0)
 
-    def reselect(self, A, gram, cross):
+    def reselect(self, A, gram, cross, starts):
         """Entries at one of two values: one column after the other, each entry to the other value where that gains."""
         if not self.binary:
             return A

@@ -30,7 +30,7 @@ class Pattern(Vectors):
 
     def __init__(self, groups: Sequence | None = None, nonzeros: int | Sequence[int] = 1, *, labels=None):
         groups = checked_groups(groups, labels)
-        numbers = [nonzeros] * len(groups) if isinstance(nonzeros, Integral) else list(nonzeros)
+        numbers = [nonzeros] * len(groups) if isinstance(nonzeros, int | np.integer) else list(nonzeros)
         if len(numbers) != len(groups):
             raise ValueError(f"nonzeros has {len(numbers)} numbers for {len(groups)} groups")
         super().__init__(

@@ -171,7 +171,7 @@ class Vectors(Structure):
         V = self.vectors(scores)
         return self.turned(kernels.of(V).keep_largest(V, groups, counts))
 
-    def reselect(self, A, gram, cross):
+    def reselect(self, A, gram, cross, starts):
         if self.core or self.per != "item" or not self.chosen or not self.entries.plain:
             return A
         rank = A.shape[1]
@@ -179,7 +179,7 @@ class Vectors(Structure):
         for label, group in enumerate(self.groups, start=1):
             labels[list(group)] = label
         most = int(min(self.most or rank, sum(np.minimum(counts, np.bincount(labels, minlength=len(counts))))))
-        return kernels.of(A).pursue(A, gram, cross, most, labels, counts, self.entries.nonnegative)
+        return kernels.of(A).pursue(A, gram, cross, most, labels, counts, self.entries.nonnegative, starts)
 
     def vectors(self, A: np.ndarray) -> np.ndarray:
         """The vectors of a tall factor as rows."""

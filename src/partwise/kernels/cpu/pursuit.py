@@ -78,14 +78,12 @@ def _best_addition(c, gram, support, n, x, root, nonnegative, labels, room, used
 def _exchange(c, gram, support, n, most, nonnegative, labels, counts, room, used, root, x, work, trial):
     """Fill the support up, then exchange entries while that gains. Returns how many there are, with values in x."""
     gain, n = _fit(c, gram, support, n, nonnegative, root, x)
-    for _ in range(EXCHANGES):
+    for turn in range(EXCHANGES):
         before = gain
         for place in range(most):
-            if place > n:
-                break
             trial[:n] = support[:n]
             m = n
-            if place < n:
+            if turn > 0 and place < n:  # the first turn fills up, later ones exchange
                 trial[place] = trial[n - 1]
                 m = n - 1
             elif n == most:
@@ -104,18 +102,35 @@ def _exchange(c, gram, support, n, most, nonnegative, labels, counts, room, used
             if new > gain * (1 + WORTH):
                 gain, n = new, m
                 support[:n] = trial[:n]
-        if n == 0 or gain <= before * (1 + WORTH):
+        if n == 0 or (turn > 0 and gain <= before * (1 + WORTH)):
             break
     gain, n = _fit(c, gram, support, n, nonnegative, root, x)
     return gain, n
 
 
 @compiled
-def _pursue(A, gram, cross, most, labels, counts, nonnegative, out, start, stop):
+def _next_first(c, gram, nonnegative, tried, attempt, support):
+    """Of the entries not tried yet the one that gains most by itself, as `support[0]`; returns 1, or 0 if none gains."""
+    if attempt == 0:
+        tried[:] = False
+    best, gain = -1, 0.0
+    for j in range(c.size):
+        if not tried[j] and gram[j, j] > 0 and (c[j] > 0 or not nonnegative) and c[j] * c[j] / gram[j, j] > gain:
+            best, gain = j, c[j] * c[j] / gram[j, j]
+    if best < 0:
+        return 0
+    tried[best] = True
+    support[0] = best
+    return 1
+
+
+@compiled
+def _pursue(A, gram, cross, most, labels, counts, nonnegative, starts, out, start, stop):
     rank = gram.shape[0]
     support, trial = np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)
     root, x, work = np.empty((most + 1, most + 1)), np.empty(most + 1), np.empty(most + 1)
-    room, used, c, row = np.empty(counts.size, np.int64), np.empty(rank, np.bool_), np.empty(rank), np.empty(rank)
+    room, used, tried = np.empty(counts.size, np.int64), np.empty(rank, np.bool_), np.empty(rank, np.bool_)
+    c, row = np.empty(rank), np.empty(rank)
     for i in range(start, stop):
         best = 0.0
         for k in range(rank):
@@ -127,15 +142,17 @@ def _pursue(A, gram, cross, most, labels, counts, nonnegative, out, start, stop)
                 total += gram[k, j] * row[j]
             best += row[k] * (c[k] - total / 2)
             out[i, k] = A[i, k]
-        for attempt in range(2):
+        for attempt in range(starts + 1):
             n = 0
-            if attempt == 1:  # once from nothing, once from the present support
+            if attempt < starts:  # one after the other of the entries that gain most by themselves comes first
+                n = _next_first(c, gram, nonnegative, tried, attempt, support)
+            else:  # the present support
                 for k in range(rank):
                     if row[k] != 0 and n < most:
                         support[n] = k
                         n += 1
-                if n == 0:
-                    break
+            if n == 0:
+                continue
             gain, n = _exchange(
                 c, gram, support, n, most, nonnegative, labels, counts, room, used, root, x, work, trial
             )
@@ -147,12 +164,12 @@ def _pursue(A, gram, cross, most, labels, counts, nonnegative, out, start, stop)
                     out[i, support[j]] = x[j]
 
 
-def pursue(A, gram, cross, most, labels, counts, nonnegative):
+def pursue(A, gram, cross, most, labels, counts, nonnegative, starts):
     """A with the support of every row chosen anew where that lowers `1/2 x' gram x - c' x`: at most `most` nonzeros, and
-    `counts[g]` among the entries with label g."""
+    `counts[g]` among the entries with label g. `starts`: how many entries are tried as the first one."""
     out = np.empty_like(A)
     labels, counts = (np.asarray(numbers, dtype=np.int64) for numbers in (labels, counts))
-    arguments = A, gram.astype(np.float64), cross, most, labels, counts, nonnegative, out
-    work = gram.shape[0] * (most + 1) ** 3
+    arguments = A, gram.astype(np.float64), cross, most, labels, counts, nonnegative, starts, out
+    work = gram.shape[0] * (most + 1) ** 3 * starts
     threads.run(lambda i, j: _pursue(*arguments, i, j), threads.even(A.shape[0], work))
     return out

@@ -1,4 +1,4 @@
-"""scikit-learn estimators: they validate, translate parameters, call `factorize` and unpack. No mathematics."""
+"""scikit-learn's NMF, and its function form."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative, validate_data
 
-from .factorize import factorize
-from .init import Init
-from .losses import Loss
-from .progress import print_line
-from .registry import resolve
-from .result import Result
-from .solvers import HALS, MU, Solver
-from .structures import Elastic, Fixed, NonNegative, Structure
-from .validation import DTYPES, SPARSE
+from ..factorize import factorize
+from ..init import Init
+from ..losses import Loss
+from ..progress import print_line
+from ..registry import resolve
+from ..result import Result
+from ..solvers import HALS, MU, Solver
+from ..structures import Elastic, Fixed, NonNegative, Structure
+from ..validation import DTYPES, SPARSE
 
 
 class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -61,8 +61,8 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Another way to say `beta_loss`, which also takes "kl", "l1" and loss objects; do not give both.
     structure_W, structure_H : Structure, optional
         What else is wanted of the factors, nonnegativity apart. See `partwise.structures`.
-    n_init : int
-        Number of starts; the best is kept.
+    n_init : int or None
+        Number of starts; the best is kept. None: 1, and for structures that are not convex up to 4.
     callbacks : sequence of callables
         Called as ``callback(record, factors)`` after every iteration; a true answer ends the run.
     n_threads : int, optional
@@ -111,7 +111,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "loss": [str, Real, Loss, None],
         "structure_W": [str, Structure, None],
         "structure_H": [str, Structure, None],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left"), None],
         "callbacks": [tuple, list],
         "n_threads": [Interval(Integral, 1, None, closed="left"), None],
     }

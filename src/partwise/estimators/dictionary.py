@@ -1,0 +1,190 @@
+"""A dictionary for sparse representation, with scikit-learn's interface."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..factorize import factorize
+from ..init import Init
+from ..progress import print_line
+from ..result import Result
+from ..solvers import Solver
+from ..structures import Fixed, NonNegative, Sparse, Structure, UnitNorm
+from ..validation import DTYPES, SPARSE
+
+
+class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Atoms of norm 1, of which every sample is a combination of a few:
+
+        minimise 1/2 |X - W H|^2  over  |H[k, :]| = 1 and at most `nonzeros` nonzeros in each row of W.
+
+    Parameters
+    ----------
+    n_components : int or None
+        Number of atoms, which may exceed the number of features. None: the latter.
+    nonzeros : int
+        How many atoms a sample may use.
+    positive_code, positive_dict : bool
+        Whether weights and atoms are nonnegative.
+    solver : str or Solver
+        "auto" takes "admm"; "palm" is quicker and less thorough; or a configured solver.
+    init : str, Init, (W, H), Result or None
+        Where to start. None: at random.
+    n_init : int or None
+        Number of starts; the best is kept. None: up to 4, until one fits exactly.
+    max_iter : int
+        Iterations allowed for one start.
+    tol : float
+        Stationarity to reach (see "When a run stops" in the documentation).
+    random_state : int, RandomState or None
+        The seed.
+    verbose : int
+        Whether to print a line per iteration.
+    callbacks : sequence of callables
+        Called as ``callback(record, factors)`` after every iteration; a true answer ends the run.
+    n_threads : int, optional
+        Threads to use at most.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        The atoms, H.
+    n_iter_ : int
+        Iterations of the best start.
+    reconstruction_err_ : float
+        `|X - W H|`.
+    result_ : Result
+        Everything known about the fit: history, certificate, why the run ended.
+    n_features_in_ : int
+        Features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where X has any.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> planted = pw.datasets.make_sparse_codes(300, 12, 20, nonzeros=2, random_state=0)
+    >>> model = pw.Dictionary(20, nonzeros=2, random_state=0)
+    >>> codes = model.fit_transform(planted.X)
+    >>> int((codes != 0).sum(axis=1).max())
+    2
+    >>> bool(np.abs(codes @ model.components_ - planted.X).max() < 1e-3)
+    True
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012  # scikit-learn reads this name
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "nonzeros": [Interval(Integral, 1, None, closed="left")],
+        "positive_code": ["boolean"],
+        "positive_dict": ["boolean"],
+        "solver": [str, Solver],
+        "init": [str, Init, tuple, list, Result, None],
+        "n_init": [Interval(Integral, 1, None, closed="left"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "callbacks": [tuple, list],
+        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        n_components=None,
+        *,
+        nonzeros=3,
+        positive_code=False,
+        positive_dict=False,
+        solver="auto",
+        init=None,
+        n_init=1,
+        max_iter=2000,
+        tol=1e-4,
+        random_state=None,
+        verbose=0,
+        callbacks=(),
+        n_threads=None,
+    ):
+        self.n_components = n_components
+        self.nonzeros = nonzeros
+        self.positive_code = positive_code
+        self.positive_dict = positive_dict
+        self.solver = solver
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.n_threads = n_threads
+
+    def fit(self, X, y=None):
+        """Learn the atoms."""
+        self.fit_transform(X)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X, y=None):
+        """Learn the atoms and return the codes of X, (n_samples, n_components)."""
+        X = validate_data(self, X, accept_sparse=SPARSE, dtype=DTYPES)
+        atoms: Structure = UnitNorm(per="component")
+        self.result_ = self._factorize(
+            X,
+            self.n_components or X.shape[1],
+            structure_H=NonNegative() & atoms if self.positive_dict else atoms,
+            solver=self.solver,
+            init=self.init,
+            n_init=self.n_init,
+            callbacks=[*self.callbacks, *([print_line] if self.verbose else [])],
+        )
+        self.components_ = np.ascontiguousarray(self.result_.H)
+        self.n_iter_ = self.result_.n_iter
+        self.reconstruction_err_ = self.result_.relative_error * self.result_.data_norm
+        return self.result_.W
+
+    def transform(self, X):
+        """The codes of X in the atoms, each row on its own: orthogonal matching pursuit, then exchanges of atoms while
+        they gain."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=SPARSE, dtype=DTYPES, reset=False)
+        H = self.components_.astype(X.dtype, copy=False)
+        zeros = np.zeros((X.shape[0], len(H)), dtype=X.dtype)
+        return self._factorize(X, len(H), structure_H=Fixed(H), solver="palm", init=(zeros, H)).W
+
+    def inverse_transform(self, X):
+        """`X @ components_`, for codes X of shape (n_samples, n_components)."""
+        check_is_fitted(self)
+        return X @ self.components_
+
+    @property
+    def _n_features_out(self):
+        return self.components_.shape[0]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _factorize(self, X, rank, **settings) -> Result:
+        codes: Structure = Sparse(self.nonzeros, per="item")
+        result = factorize(
+            X,
+            rank,
+            structure_W=NonNegative() & codes if self.positive_code else codes,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            progress=False,
+            n_threads=self.n_threads,
+            random_state=self.random_state,
+            **settings,
+        )
+        if result.status == "interrupted":  # an estimator is fitted or it is not
+            raise KeyboardInterrupt
+        return result
