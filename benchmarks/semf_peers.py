@@ -16,19 +16,18 @@ from numba import njit
 from sklearn.decomposition import DictionaryLearning
 from sklearn.exceptions import ConvergenceWarning
 
-from partwise.datasets import local_archive
 from partwise.kernels import cpu
 
 ALIKE = 0.99  # the cosine of two atoms from which on one of them is given up (Aharon, Elad and Bruckstein 2006)
-ENOUGH = 0.5  # of the mean use: atoms used less are given up. Measured: 0 loses up to half of the atoms of few samples
+ENOUGH = 0.5  # of the mean use: atoms used less are given up. Below 0.3 far less is recovered from few samples
 SETTLE = 0.1  # of the iterations, at the end, in which no atom is given up: a new one needs some to find its place
-NOTHING = 1e-14  # of the largest product of a sample with an atom: a residual that is rounding
+NOTHING = 1e-14  # relative: a residual's largest product with an atom, or its square, that is rounding
 DEPENDENT = 1e-12  # squared distance of an atom from the span of others, below which it is in it
 RECOVERED = 0.01  # an atom is recovered at this distance (27)
 WEIGHT = 0.03  # of the l1 penalty, relative to the norm of a sample: best of 0.01 ... 0.3 on `noisy_dictionary`
-SWEEPS, EPS = 100, 1e-4  # of coordinate descent where least squares are to be solved, not only to be improved
-
-FEW = (4, 0.02)  # sweeps and share where they are only to be improved: those of `partwise.solvers.HALS`
+# sweeps of coordinate descent at most, and the share of the first one's gain at which a row is done
+SOLVE = (100, 1e-4)
+IMPROVE = (4, 0.02)  # what `partwise.solvers.HALS` has for factors that take turns
 
 compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 
@@ -236,7 +235,7 @@ def ksvd(Y: np.ndarray, D0: np.ndarray, k: int, iterations: int = 200, **options
 
     `steps` power iterations from the present atom stand for the SVD of E_j: 1 is the approximate K-SVD of Rubinstein et
     al. (2008), 30 are the SVD to many digits, and neither recovers more atoms than 4. `enough`: the share of the mean
-    use `n k / p` that an atom must have; 0 replaces unused atoms alone. `seed`: of the order of atoms in each iteration.
+    use `n k / p` that an atom must have; 0 replaces unused atoms alone. `seed`: of the order in which atoms change.
     Returns D and codes.
     """
     *_, last = ksvd_steps(Y, D0, k, iterations, **options)
@@ -260,20 +259,10 @@ def learned_dictionary(
     return D, orthogonal_matching_pursuit(Y, D, k)
 
 
-def faces() -> np.ndarray:
-    """The ORL faces (Samaria and Harter 1994), a row each: 400 x 10304."""
-    path = local_archive("orl")
-    if path is None:
-        raise FileNotFoundError("orl.npz is not here (set PARTWISE_DATA to the folder that holds it)")
-    with np.load(path) as file:
-        return file["faces"].reshape(len(file["faces"]), -1) / 255
-
-
 def least_squares(
-    X: np.ndarray, A: np.ndarray, B: np.ndarray, allowed: np.ndarray | None = None, inner=(SWEEPS, EPS)
+    X: np.ndarray, A: np.ndarray, B: np.ndarray, allowed: np.ndarray | None = None, inner=SOLVE
 ) -> np.ndarray:
-    """`min |X - A B'|^2` over A >= 0, zero where not allowed, from A on: coordinate descent by this library's kernels,
-    `inner` being the most sweeps and the share of the first one's gain at which a row is done."""
+    """`min |X - A B'|^2` over A >= 0, zero where not allowed, from A on, by the kernels of this library."""
     lower = np.zeros((1, A.shape[1]))
     upper = np.full_like(lower, np.inf) if allowed is None else np.where(allowed, np.inf, 0.0)
     cross, gram, box = cpu.dense_product(X, B, 1.0), cpu.gram(B), (np.float64(0), lower, upper)
@@ -298,8 +287,8 @@ def sparse_nmf_steps(
         support = largest(parts, k)
         parts *= support
         for _ in range(updates):
-            W = least_squares(X, W, parts, inner=FEW)
-            parts = least_squares(X.T, parts, W, support, inner=FEW)
+            W = least_squares(X, W, parts, inner=IMPROVE)
+            parts = least_squares(X.T, parts, W, support, inner=IMPROVE)
         yield W, parts.T
 
 
@@ -310,8 +299,8 @@ def sparse_nmf_l0(
 
     In the manner of NMFl0-W of Peharz and Pernkopf (2012), "Sparse nonnegative matrix factorization with
     l0-constraints", Neurocomputing 80: nonnegative least squares for W and then for H, all but the k largest entries of
-    each row of H to zero, then `updates` of both factors that leave zeros at zero, and again. Theirs are active sets
-    and multiplicative updates; here both are coordinate descent, which gets further in less time.
+    each row of H to zero, then `updates` of both factors that leave zeros at zero, and again. They take whatever solves
+    or improves least squares for these steps; here it is coordinate descent.
 
     Returns W, H and, after each iteration, the seconds so far and the SNR, for which the clock stands still.
     """

@@ -289,9 +289,9 @@ def test_signed_factors_need_a_dense_array():
 def test_other_solvers_say_what_can():
     with pytest.raises(IncompatibleError, match="These can: weighted_median"):
         pw.factorize(SPOILT.X, 3, loss="l1", solver="hals")
-    with pytest.raises(IncompatibleError, match=r"Binary\(\) goes with loss='l1'") as error:
-        pw.factorize(SPOILT.X, 3, structure_W=s.Binary())
-    assert "newton" not in str(error.value)  # which has nothing to do with it
+    with pytest.raises(IncompatibleError, match=r"Binary\(\) goes with the losses 'frobenius' and 'l1'") as error:
+        pw.factorize(SPOILT.X, 3, loss="kl", structure_W=s.Binary())
+    assert "gcd" not in str(error.value)  # which has nothing to do with it
 
 
 def test_on_the_command_line(tmp_path, capsys):

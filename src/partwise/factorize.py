@@ -77,9 +77,9 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         Where to start. None: "nndsvda" if the rank is at most min(X.shape), X and the factors are nonnegative
         and no parts are given, else "random"; for the L1 loss "smooth-l1".
     n_init : int, optional
-        Number of starts; the best is kept, and one with a relative error of at most ten times `tol` is the last. None: 1, and for structures that are
-        not convex up to 4 (see "Structures" in the documentation). From the second on, init=None means random (smooth-l1
-        for the L1 loss).
+        Number of starts; the best is kept. None: 1, and for structures that are not convex up to 4, until one fits, with
+        a relative error of at most ten times `tol`. From the second on, init=None means random (smooth-l1 for the L1
+        loss).
     max_iter, tol, target, time_limit
         Stop after this many iterations, at this stationarity, at this objective or after these seconds,
         whichever comes first. Ctrl-C ends a run as well, with the best result so far.
@@ -113,7 +113,8 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         rank = checked_rank(rank)
         stated = tuple(NonNegative() if s is None else resolve("structure", s) for s in (structure_W, structure_H))
         problem = pose(data, resolve("loss", loss), stated, rank).normalized()
-        control = Control(Limits(max_iter, tol, target, time_limit), checked_callbacks(callbacks))
+        limits = Limits(max_iter, tol, target, time_limit)
+        control = Control(limits, checked_callbacks(callbacks), until_fit=n_init is None)
         rng = checked_random_state(random_state)
         chosen, reason = choose(problem, solver)
         convention = Convention(problem, normalize, sort)

@@ -78,6 +78,7 @@ class Control:
     callbacks: Sequence[Callback] = ()
     show: Callable[[int, Record], None] | None = None  # told the number of the start and its latest record
     keeper: Keeper | None = None
+    until_fit: bool = False  # a start that fits is the last
     clock: Clock = field(init=False)
 
     def __post_init__(self):
@@ -119,7 +120,7 @@ def solve(
         objectives.append(run.history[-1].objective)
         if best is None or objectives[-1] < best.history[-1].objective:
             best = run
-        if len(starts) > 1 and fits(problem, run, control.limits):
+        if control.until_fit and fits(problem, run, control.limits):
             break
         if run.status in ("target", "callback", "interrupted"):
             best = replace(best, status=run.status, failure=run.failure)

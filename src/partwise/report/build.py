@@ -29,13 +29,15 @@ ENDINGS = {
 }
 
 
-def write_report(result: Result, path, *, title="Parts", image_shape=None, feature_names=None, optimality=None):
-    """Write the page to `path` and return the path. It is one file and needs no network."""
+def write_report(
+    result: Result, path, *, title="Parts", image_shape=None, columns=None, feature_names=None, optimality=None
+):
+    """Write the page to `path` and return the path. It is one file and needs no network. `columns`: parts in a row."""
     try:
         from jinja2 import Environment  # noqa: PLC0415  # optional
     except ImportError as error:
         raise ImportError("the report needs jinja2: pip install 'partwise[report]'") from error
-    page = build(result, title, image_shape, feature_names, optimality)
+    page = build(result, title, image_shape, columns, feature_names, optimality)
     template = files(__package__).joinpath("template.html").read_text(encoding="utf-8")
     path = Path(path)
     path.write_text(Environment(autoescape=True).from_string(template).render(page), encoding="utf-8")
@@ -43,7 +45,12 @@ def write_report(result: Result, path, *, title="Parts", image_shape=None, featu
 
 
 def build(
-    result: Result, title: str, image_shape=None, feature_names=None, optimality: Optimality | None = None
+    result: Result,
+    title: str,
+    image_shape=None,
+    columns=None,
+    feature_names=None,
+    optimality: Optimality | None = None,
 ) -> dict:
     """Everything the page shows."""
     about = summary(result, optimality)
@@ -65,7 +72,7 @@ def build(
         ],
         "certificate": str(result.certificate).splitlines() + ([str(optimality)] if optimality else []),
         "good": result.certificate.feasible and result.certificate.stationary,
-        "parts": png(plots.parts(result, image_shape)) if result.rank <= MOST_PARTS else None,
+        "parts": png(plots.parts(result, image_shape, columns)) if result.rank <= MOST_PARTS else None,
         "rank": result.rank,
         "convergence": png(plots.convergence(result)),
         "table": part_table(result, feature_names),

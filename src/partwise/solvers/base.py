@@ -62,7 +62,7 @@ class Solver(ABC):
         """The state as it is now, whatever later steps do to it: what has to be kept to go on with the same bits."""
         kept = twin(state)
         for name, value in vars(state).items():
-            if type(value) in (list, *self.states):
+            if type(value) in (list, *self.states) and not isinstance(value, tuple):
                 setattr(kept, name, twin(value))
         return kept
 

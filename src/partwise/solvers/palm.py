@@ -42,7 +42,7 @@ class PALM(HALS):
         return super().init(relaxed(problem), factors, tol, rng)
 
     def step(self, problem, state):
-        before, resting = state.objective, state.beta == 0
+        before, resting = state.objective, state.beta == 0 and state.tol > 0
         step = super().step(relaxed(problem), state)
         stuck = resting and step.objective >= before
         return step._replace(factors=restored(problem, step.factors), done=stuck)
