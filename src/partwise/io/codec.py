@@ -29,6 +29,7 @@ def _own_kinds() -> dict[str, Any]:
     from .. import certificate, losses, result, solve, structures  # noqa: PLC0415  # they import this package
 
     own = [certificate.Certificate, result.Result, solve.Record, solve.Run, solve.Snapshot]
+    own += [structures.algebra.Dykstra, structures.algebra.Successive, structures.vectors.Vectors]  # bound ones
     named = {cls.__name__: cls for cls in own}
     for kind, module in (("loss", losses), ("structure", structures)):
         # L1 is both

@@ -21,6 +21,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from .. import kernels
 from ..problem import Factors, Problem, Quadratic, gram_of
+from ..structures import Structure
 from .base import Solver, Step, require, whole
 from .block import State as Descent
 from .block import least_squares_only
@@ -47,10 +48,27 @@ class Split:
     held: np.ndarray
     dual: np.ndarray
     penalty: float
+    gap: float = 0.0  # |A - U|
+    size: float = 0.0  # |U|
 
-    @property
-    def gap(self) -> float:
-        return float(np.linalg.norm(self.free - self.held))
+    def pull(self, known: Quadratic) -> None:
+        """The free copy to its best place."""
+        kind = self.held.dtype.type
+        right = kind(self.penalty) * self.held
+        right -= self.dual
+        right += known.cross
+        # p x p: its inverse is quicker to apply than its factor, and as good in an iteration that corrects itself
+        system = known.gram + kind(self.penalty) * np.eye(len(known.gram), dtype=kind)
+        self.free = kernels.of(right).dense_product(right, inverse(system), kind(1))
+
+    def project(self, structure: Structure) -> None:
+        """The held copy to the nearest point of its set, and the dual after it."""
+        target = self.dual * self.dual.dtype.type(1 / self.penalty)
+        target += self.free
+        self.held = structure.prox(target, 1 / self.penalty)
+        target -= self.held
+        self.dual = target * target.dtype.type(self.penalty)
+        self.gap, self.size = (norm(B) for B in (self.free - self.held, self.held))
 
 
 class Progress(NamedTuple):
@@ -180,25 +198,19 @@ class ADMM(Solver):
             return step
         error = self.move(problem, state)
         self.judge(problem, state, error)
-        apart = max(split.gap / (float(np.linalg.norm(split.held)) or 1.0) for split in state.splits)
+        apart = max(split.gap / (split.size or 1.0) for split in state.splits)
         return Step(state.factors, state.objective, max(apart, 2 * state.descent.tol))  # the search is not over
 
     def move(self, problem: Problem, state: Search) -> float:
         """One round over the copies; the error of the free ones."""
         kind = problem.data.dtype.type
         for mode in reversed(problem.modes):  # H first: what a start says is which parts a sample has
-            split = state.splits[mode]
-            gram, cross = problem.normal_equations([s.free for s in state.splits], mode)
-            known = Quadratic(gram, cross * kind(1 / state.unit))
-            right = known.cross + kind(split.penalty) * split.held - split.dual
-            system = gram + kind(split.penalty) * np.eye(problem.rank, dtype=gram.dtype)
-            split.free = np.ascontiguousarray(cho_solve(cho_factor(system), right.T).T)
-        error = free_error(problem, split.free, known, state.unit)
+            gram, cross = problem.normal_equations([split.free for split in state.splits], mode)
+            cross *= kind(1 / state.unit)
+            state.splits[mode].pull(Quadratic(gram, cross))
+        error = free_error(problem, state.splits[mode].free, Quadratic(gram, cross), state.unit)
         for mode in problem.modes:
-            split = state.splits[mode]
-            target = split.free + split.dual / kind(split.penalty)
-            split.held = problem.structures[mode].prox(target, 1 / split.penalty)
-            split.dual = kind(split.penalty) * (target - split.held)
+            state.splits[mode].project(problem.structures[mode])
         return error
 
     def judge(self, problem: Problem, state: Search, error: float) -> None:
@@ -206,8 +218,7 @@ class ADMM(Solver):
         state.n_iter += 1
         ends_window = state.n_iter % WINDOW == 0
         factors = held_factors(problem, state)
-        known = problem.expansion(factors, 0)
-        fit = problem.fit(factors, 0, known)
+        fit = problem.fit(factors, problem.modes[-1])
         if all(structure.exact for structure in problem.structures):
             keep_better(problem, state, factors, fit)
         elif ends_window:  # what an approximation leaves may be outside the set
@@ -219,15 +230,15 @@ class ADMM(Solver):
             if self.adapt:
                 adapt(problem, state, self.enough)
             state.before, state.window = state.window, Progress()
-        self.replace_if_stale(problem, state, held, known)
+        self.replace_if_stale(problem, state, held)
         self.end_if_over(problem, state)
 
-    def replace_if_stale(self, problem: Problem, state: Search, held: float, known: Quadratic) -> None:
+    def replace_if_stale(self, problem: Problem, state: Search, held: float) -> None:
         """Begin a component anew where the error no longer falls."""
         if held < (1 - STALE[1]) * state.fresh[1]:
             state.fresh = state.n_iter, held
         elif state.n_iter - state.fresh[0] >= STALE[0] and self.may_replace(problem, state):
-            begin_anew(problem, state, known)
+            begin_anew(problem, state)
             state.replaced += 1
             state.fresh = state.n_iter, math.inf
 
@@ -281,7 +292,7 @@ def scattered(problem: Problem, mode: int, rng: np.random.RandomState) -> np.nda
 def held_factors(problem: Problem, state: Search) -> Factors:
     """The held copies as factors of the problem."""
     scales = scales_of(problem, state.unit)
-    return tuple(split.held * split.held.dtype.type(scale) for split, scale in zip(state.splits, scales))
+    return tuple(s.held if scale == 1 else s.held * s.held.dtype.type(scale) for s, scale in zip(state.splits, scales))
 
 
 def keep_better(problem: Problem, state: Search, factors: Factors, fit: float) -> None:
@@ -315,16 +326,17 @@ def adapt(problem: Problem, state: Search, enough: float) -> None:
         split.penalty = min(max(split.penalty * factor, least), most)
 
 
-def begin_anew(problem: Problem, state: Search, known: Quadratic) -> None:
+def begin_anew(problem: Problem, state: Search) -> None:
     """The less used of two nearly parallel components, or the least used of all, becomes the sample that is fitted
-    worst; `known` are the normal equations of W at the held copies."""
+    worst."""
     W, H = held_factors(problem, state)
     lengths = np.linalg.norm(H, axis=0)
     used = lengths * np.linalg.norm(W, axis=0)
     cosines = np.triu(np.abs(gram_of(H)) / np.maximum(np.outer(lengths, lengths), np.finfo(H.dtype).tiny), 1)
     pair = np.unravel_index(np.argmax(cosines), cosines.shape)
     k = min(pair if cosines[pair] > PARALLEL else range(problem.rank), key=used.__getitem__)
-    left = problem.data.row_norms2(0) + np.einsum("ij,ij->i", W, W @ known.gram - 2 * known.cross)
+    gram, cross = problem.normal_equations((W, H), 0)
+    left = problem.data.row_norms2(0) + np.einsum("ij,ij->i", W, W @ gram - 2 * cross)
     sample = problem.data.row(0, int(np.argmax(left)))
     first, second = state.splits
     size = float(np.median(np.linalg.norm(second.free, axis=0)))
@@ -332,6 +344,15 @@ def begin_anew(problem: Problem, state: Search, known: Quadratic) -> None:
     second.free, second.dual = with_column(second.free, k, sample), with_column(second.dual, k, 0)
     second.held = problem.structures[1].prox(with_column(second.held, k, sample), 0.0)
     first.free, first.held, first.dual = (with_column(A, k, 0) for A in (first.free, first.held, first.dual))
+
+
+def inverse(system: np.ndarray) -> np.ndarray:
+    """Of a positive definite matrix."""
+    return np.ascontiguousarray(cho_solve(cho_factor(system), np.eye(len(system), dtype=system.dtype)))
+
+
+def norm(A: np.ndarray) -> float:
+    return math.sqrt(kernels.of(A).inner(A, A))
 
 
 def with_column(A: np.ndarray, k: int, column) -> np.ndarray:

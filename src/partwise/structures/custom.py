@@ -11,6 +11,16 @@ import numpy as np
 from .base import Structure
 
 
+@dataclass(frozen=True)
+class Lost:
+    """Stands for the function of a structure that was read from a file: files hold no functions."""
+
+    name: str
+
+    def __call__(self, A):
+        raise ValueError(f"the projection {self.name!r} was read from a file, which holds no functions: state it anew")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Projection(Structure):
     """The set onto which `function` projects: it gets W (samples x parts) or H (parts x features) and returns the
@@ -18,8 +28,8 @@ class Projection(Structure):
 
     `name` is what messages call it. Say `exact=True` if the answer is the nearest, `convex=True` if the set is convex,
     `cone=True` if with A also t A is in it for all t > 0 (then units do not matter), `nonnegative=True` if it has no
-    negative entries, `interchangeable=True` if it treats all parts alike. Such a result cannot be saved with the
-    function in it.
+    negative entries, `interchangeable=True` if it treats all parts alike. A result is
+    saved without the function.
     """
 
     function: Callable[[np.ndarray], np.ndarray]
@@ -35,6 +45,8 @@ class Projection(Structure):
     made_anew = ("function",)
 
     def __post_init__(self):
+        if "function" not in vars(self):
+            object.__setattr__(self, "function", Lost(self.name))
         if not callable(self.function):
             raise TypeError(f"Projection takes a function of an array, got {self.function!r}")
         if not self.name:

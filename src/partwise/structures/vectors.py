@@ -197,8 +197,7 @@ class Vectors(Structure):
     def __repr__(self):
         about = [] if self.entries.free else [repr(self.entries)]
         if self.groups:
-            sizes = [list(group) for group in self.groups]
-            about.append(f"Pattern(groups={sizes if len(str(sizes)) < 60 else '...'}, nonzeros={list(self.counts)})")
+            about.append(f"Pattern({shortest(self.groups)}, nonzeros={shortest_counts(self.counts)})")
         if self.most is not None:
             about.append(f"Sparse({self.most}, per={self.per!r})")
         return " & ".join([*about, *self.own_terms()]) or "Free()"
@@ -206,6 +205,17 @@ class Vectors(Structure):
     def own_terms(self) -> list[str]:
         """What the class adds to a message."""
         return []
+
+
+def shortest(groups) -> str:
+    """Groups as sizes, where they follow each other, else as lists."""
+    members = [j for group in groups for j in group]
+    lists = [list(group) for group in groups]
+    return str([len(group) for group in groups] if members == list(range(len(members))) else lists)
+
+
+def shortest_counts(counts) -> str:
+    return str(counts[0] if len(set(counts)) == 1 else list(counts))
 
 
 def checked_count(what: str, count) -> int:
