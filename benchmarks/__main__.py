@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from . import growth, l1, pages, phases, process, race, table2, table3
+from . import growth, l1, pages, phases, process, race, semf, table2, table3
 
 PAGES = {
     "race": "benchmarks/README.md",
@@ -15,6 +15,7 @@ PAGES = {
     "phases": "docs/speed.md",
     "table2": "docs/table2.md",
     "table3": "docs/table3.md",
+    "semf": "docs/semf.md",
 }
 
 
@@ -38,6 +39,7 @@ def main() -> None:
         "phases": phases.run,
         "table2": table2.run,
         "table3": table3.run,
+        "semf": semf.run,
     }
     for name in blocks if options.what == "all" else [options.what]:
         text = blocks[name]()

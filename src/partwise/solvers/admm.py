@@ -51,24 +51,19 @@ class Split:
     gap: float = 0.0  # |A - U|
     size: float = 0.0  # |U|
 
-    def pull(self, known: Quadratic) -> None:
-        """The free copy to its best place."""
-        kind = self.held.dtype.type
-        right = kind(self.penalty) * self.held
-        right -= self.dual
-        right += known.cross
-        # p x p: its inverse is quicker to apply than its factor, and as good in an iteration that corrects itself
-        system = known.gram + kind(self.penalty) * np.eye(len(known.gram), dtype=kind)
-        self.free = kernels.of(right).dense_product(right, inverse(system), kind(1))
+    def pull(self, gram: np.ndarray, cross: np.ndarray, scale: float) -> None:
+        """The free copy to its best place; `scale` brings `cross` to the units of the search."""
+        right = kernels.of(cross).pulled(self.held, self.dual, cross, self.penalty, scale)
+        system = gram + gram.dtype.type(self.penalty) * np.eye(len(gram), dtype=gram.dtype)
+        # an inverse is quicker to apply than a factor, and as good in an iteration that corrects itself
+        self.free = kernels.of(right).dense_product(right, inverse(system), 1)
 
     def project(self, structure: Structure) -> None:
         """The held copy to the nearest point of its set, and the dual after it."""
-        target = self.dual * self.dual.dtype.type(1 / self.penalty)
-        target += self.free
+        of = kernels.of(self.free)
+        target = of.aimed(self.free, self.dual, self.penalty)
         self.held = structure.prox(target, 1 / self.penalty)
-        target -= self.held
-        self.dual = target * target.dtype.type(self.penalty)
-        self.gap, self.size = (norm(B) for B in (self.free - self.held, self.held))
+        self.dual, self.gap, self.size = of.parted(target, self.free, self.held, self.penalty)
 
 
 class Progress(NamedTuple):
@@ -203,11 +198,9 @@ class ADMM(Solver):
 
     def move(self, problem: Problem, state: Search) -> float:
         """One round over the copies; the error of the free ones."""
-        kind = problem.data.dtype.type
         for mode in reversed(problem.modes):  # H first: what a start says is which parts a sample has
             gram, cross = problem.normal_equations([split.free for split in state.splits], mode)
-            cross *= kind(1 / state.unit)
-            state.splits[mode].pull(Quadratic(gram, cross))
+            state.splits[mode].pull(gram, cross, 1 / state.unit)
         error = free_error(problem, state.splits[mode].free, Quadratic(gram, cross), state.unit)
         for mode in problem.modes:
             state.splits[mode].project(problem.structures[mode])
@@ -304,7 +297,7 @@ def keep_better(problem: Problem, state: Search, factors: Factors, fit: float) -
 def free_error(problem: Problem, A: np.ndarray, known: Quadratic, unit: float) -> float:
     """`|X - [[A]]|` of the free copies in the units of the search, from the normal equations of one of them."""
     gram, cross = known
-    model = float(np.vdot(gram, gram_of(A))) - 2 * kernels.of(A).inner(A, cross)
+    model = float(np.vdot(gram, gram_of(A))) - 2 * kernels.of(A).inner(A, cross) / unit
     return math.sqrt(max(problem.data.norm2 / unit**2 + model, 0.0))
 
 
@@ -349,10 +342,6 @@ def begin_anew(problem: Problem, state: Search) -> None:
 def inverse(system: np.ndarray) -> np.ndarray:
     """Of a positive definite matrix."""
     return np.ascontiguousarray(cho_solve(cho_factor(system), np.eye(len(system), dtype=system.dtype)))
-
-
-def norm(A: np.ndarray) -> float:
-    return math.sqrt(kernels.of(A).inner(A, A))
 
 
 def with_column(A: np.ndarray, k: int, column) -> np.ndarray:

@@ -14,12 +14,14 @@ from .products import dense_product, is_narrow, sparse_product, transposed_produ
 from .projections import keep_largest, one_peak, rising, with_ratio, with_sum
 from .pursuit import pursue
 from .smooth_l1 import smooth_l1
+from .splits import aimed, parted, pulled
 from .sums import extremes, gram, inner, power_sums, sum_abs, sum_squares
 from .weighted_median import residuals, weighted_median
 
 alone = blas.on_one_thread  # a context in which kernels have the cores to themselves
 
 __all__ = [
+    "aimed",
     "alone",
     "dense_product",
     "expansion",
@@ -38,7 +40,9 @@ __all__ = [
     "newton",
     "newton_kl",
     "one_peak",
+    "parted",
     "power_sums",
+    "pulled",
     "pursue",
     "residuals",
     "rising",
