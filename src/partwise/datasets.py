@@ -83,8 +83,8 @@ def make_binary_parts(n_samples=100, n_features=80, rank=5, *, share=0.1, flips=
 
 
 def make_sparse_codes(n_samples=300, n_features=20, rank=30, *, nonzeros=3, noise=0.0, random_state=None) -> Parts:
-    """Sparse combinations of random atoms: H normal with rows of norm 1, W with `nonzeros` normal entries in each row at
-    random places, normal noise of relative size `noise` on X."""
+    """Sparse combinations of random atoms: H normal with rows of norm 1, W with `nonzeros` normal entries in each row,
+    at random places, normal noise of relative size `noise` on X."""
     rng = check_random_state(random_state)
     H = rng.standard_normal((rank, n_features))
     H /= np.linalg.norm(H, axis=1, keepdims=True)

@@ -26,7 +26,8 @@ class Result:
     fit: float  # the loss alone, without penalties
     relative_error: float  # sqrt(2 fit) / data_norm, |X - WH| / |X| for least squares; fit / data_norm for L1
     data_norm: float  # sqrt(sum x^beta) over the positive entries, |X| for least squares; sum |x| for L1
-    status: str  # why the run ended: "converged", "stalled", "max_iter", "target", "time_limit", "callback" or "interrupted"
+    # why the run ended: "converged", "stalled", "max_iter", "target", "time_limit", "callback" or "interrupted"
+    status: str
     history: tuple[Record, ...]
     certificate: Certificate
     loss: Loss

@@ -16,7 +16,6 @@ from .limits import Clock, Limits
 from .problem import Factors, Measured, Problem, dead_parts
 from .solvers import Solver
 
-
 LEFT = 10  # times `tol`: the relative error at which a run that fits exactly may end
 
 

@@ -37,7 +37,7 @@ def write_report(
         from jinja2 import Environment  # noqa: PLC0415  # optional
     except ImportError as error:
         raise ImportError("the report needs jinja2: pip install 'partwise[report]'") from error
-    page = build(result, title, image_shape, columns, feature_names, optimality)
+    page = build(result, title, image_shape, columns, feature_names=feature_names, optimality=optimality)
     template = files(__package__).joinpath("template.html").read_text(encoding="utf-8")
     path = Path(path)
     path.write_text(Environment(autoescape=True).from_string(template).render(page), encoding="utf-8")
@@ -49,6 +49,7 @@ def build(
     title: str,
     image_shape=None,
     columns=None,
+    *,
     feature_names=None,
     optimality: Optimality | None = None,
 ) -> dict:

@@ -3,7 +3,9 @@
 Xu, Yu and Zhang (2013), An alternating direction and projection algorithm for structure-enforced matrix factorization.
 Each factor has a free copy A, which sees the data, and a held copy U in its set, which does not:
 
-    A = argmin 1/2 |X - [[A]]|^2 + <P, A - U> + penalty/2 |A - U|^2,   U = prox(A + P / penalty),   P += penalty (A - U).
+    A = argmin 1/2 |X - [[A]]|^2 + <P, A - U> + penalty/2 |A - U|^2
+    U = prox(A + P / penalty)
+    P = P + penalty (A - U)
 
 Beyond the paper: results are the best held copies, improved by descent within the structure, never the free ones; X is
 scaled to norm `rank` where a factor can take up the scale; the test for sufficient decrease has a tolerance of its own;
@@ -31,7 +33,7 @@ WINDOW = 5  # iterations over which progress is averaged before the penalties ar
 GROW, SHRINK = 2.0, 5.0  # what penalties are multiplied and divided by (mu and nu)
 NEAR = 5e-4  # relative differences below this are none (epsilon)
 RANGE = (1e-5, 1e3)  # penalties stay between these, in units of the rank
-# the first penalty of one start after another, in units of the rank: where items choose among nonnegative parts, and else
+# the first penalties of several starts, in units of the rank: where items choose among nonnegative parts, and else
 LADDERS = {True: (1.0, 3.0, 1.0, 3.0), False: (0.01, 1.0, 0.1, 0.01)}
 WORTH = 1e-3  # the least relative gain that counts
 STALE = (60, 0.01)  # in so many iterations the error has to fall by this share, or a component is replaced
@@ -101,10 +103,10 @@ class ADMM(Solver):
     """A search with adaptive penalties, then descent (`PALM`) from the best feasible factors it saw.
 
     `penalty`: the first penalty of W and H, in units of the rank, for X of norm `rank`: a number, or a pair. None: what
-    measured best, another one for each of several starts. `adapt=False` keeps it as it is. `enough`: penalties stay as they are while
-    the error falls by this share from one window of five iterations to the next. `search`: the most iterations of the
-    search; `patience`: those in which the best error must fall by 0.1%. `replacements`: how often a component that is
-    not needed may begin anew.
+    measured best, another one for each of several starts. `adapt=False` keeps it as it is. `enough`: penalties stay as
+    they are while the error falls by this share from one window of five iterations to the next. `search`: the most
+    iterations of the search; `patience`: those in which the best error must fall by 0.1%. `replacements`: how often a
+    component that is not needed may begin anew.
     """
 
     penalty: float | tuple[float, float] | None = None

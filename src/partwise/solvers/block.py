@@ -92,7 +92,8 @@ class BlockDescent(Solver):
                 name = type(self).__name__
                 return f"{name} needs structures that act entry by entry, got {problem.structures[mode]}"
             if entries.binary:
-                return f"{type(self).__name__} cannot hold entries at one of two values: Binary() goes with the losses 'frobenius' and 'l1'"
+                what = "cannot hold entries at one of two values: Binary() goes with the losses 'frobenius' and 'l1'"
+                return f"{type(self).__name__} {what}"
         return None
 
     def expand(self, problem: Problem, mode: int, state: State) -> Expansion | None:

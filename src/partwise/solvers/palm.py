@@ -16,7 +16,6 @@ from .base import require, whole
 from .block import Update, least_squares_only
 from .hals import HALS
 
-
 STARTS = {False: 1, True: 16}  # of the search for supports: more where it is all there is to do
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from .base import Structure, beyond_rounding
 from .elementwise import FREE, Elementwise
 from .orthogonal import Tied
-from .shape import Monotone
+from .shape import Monotone, Smooth
 from .vectors import Vectors
 
 ROUNDS = 200  # of projections onto one set after the other
@@ -81,7 +81,7 @@ def closed_form(entries: Elementwise, others: list[Structure]) -> Structure | No
     """The whole set with its exact projection, or None. Each family looks at all parts, not at pairs."""
     if len(others) == 1 and entries.free:
         return others[0]
-    forms = (family.together(entries, others) for family in (Vectors, Tied, Monotone, Columns))
+    forms = (family.together(entries, others) for family in (Vectors, Tied, Monotone, Smooth, Columns))
     return next((form for form in forms if form is not None), None)
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
-from scipy.linalg import cho_solve_banded
 
 from .. import kernels
 from ..units import times_power
@@ -87,39 +84,45 @@ class Smooth(Structure):
     """The penalty `weight / 2 * sum of squared differences` between neighbouring items of each component."""
 
     weight: float
+    entries: Elementwise = FREE
     columnwise = True
 
     def __post_init__(self):
         object.__setattr__(self, "weight", checked_weight("Smooth", self.weight))
 
+    @property
+    def nonnegative(self):
+        return self.entries.nonnegative
+
+    @property
+    def magnitude(self):
+        return self.entries.magnitude
+
+    @classmethod
+    def together(cls, entries: Elementwise, parts: list[Structure]) -> Structure | None:
+        """Weights are added; a number for a lower bound is no obstacle."""
+        bounded = np.ndim(entries.lower) == 0 and np.all(entries.upper == np.inf) and not entries.binary
+        if all(isinstance(part, cls) for part in parts) and bounded and entries.l1 == entries.l2 == 0:
+            return parts[0].altered(weight=sum(part.weight for part in parts), entries=entries)
+        return None
+
     def bind(self, shape, transposed, name):
-        return self
+        return self.altered(entries=self.entries.bind(shape, transposed, name))
 
     def rescaled(self, exponent, objective_exponent):
-        return Smooth(min(times_power(self.weight, 2 * exponent - objective_exponent), LARGEST_WEIGHT))
+        return self.altered(
+            weight=min(times_power(self.weight, 2 * exponent - objective_exponent), LARGEST_WEIGHT),
+            entries=self.entries.rescaled(exponent, objective_exponent),
+        )
 
     def value(self, A):
         return self.weight / 2 * float(np.square(np.diff(A, axis=0), dtype=np.float64).sum())
 
     def prox(self, A, step):
-        """`(1 + step weight D'D) B = A` with D the differences, a tridiagonal system."""
-        weight = step * self.weight
-        if weight == 0 or len(A) == 1:
-            return A.copy()
-        factor = root_of_smoothing(len(A), weight)
-        return np.ascontiguousarray(cho_solve_banded((factor, True), A), dtype=A.dtype)
+        """`(1 + step weight D'D) B = A` with D the differences, a tridiagonal system, within the bound."""
+        V = np.ascontiguousarray(A.T, dtype=np.float64)
+        best = kernels.of(V).smooth(V, step * self.weight, float(self.entries.lower))
+        return np.ascontiguousarray(best.T, dtype=A.dtype)
 
     def __repr__(self):
-        return f"Smooth({self.weight:g})"
-
-
-def root_of_smoothing(n: int, weight: float) -> np.ndarray:
-    """The Cholesky factor of `1 + weight D'D`, its diagonal and the one below. The pivots are `weight + e`, the last
-    one e alone, with `e = 1 + weight e' / (weight + e')` from the e' before: nothing cancels, however large the weight.
-    """
-    excess = np.fromiter(accumulate(range(n - 1), lambda e, _: 1 + e / (1 + e / weight), initial=1.0), float, n)
-    factor = np.zeros((2, n))
-    factor[0] = np.sqrt(excess + weight)
-    factor[0, -1] = math.sqrt(excess[-1])
-    factor[1, :-1] = -weight / factor[0, :-1]
-    return factor
+        return " & ".join([*([] if self.entries.free else [repr(self.entries)]), f"Smooth({self.weight:g})"])

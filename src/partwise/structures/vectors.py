@@ -17,6 +17,7 @@ from .. import kernels
 from .base import Structure
 from .elementwise import FREE, Elementwise
 
+SWEEPS = (20, 0.01)  # of coordinate descent at most, and the share of the first one's gain that is too little
 PER = {"item": 1, "component": 0}  # the axis of a tall factor along which a vector runs
 
 
@@ -172,8 +173,22 @@ class Vectors(Structure):
         return self.turned(kernels.of(V).keep_largest(V, groups, counts))
 
     def reselect(self, A, gram, cross, starts):
-        if self.core or self.per != "item" or not self.chosen or not self.entries.plain:
+        if self.core or not self.chosen or not self.entries.plain:
             return A
+        return (self.pursued if self.per == "item" else self.cut_back)(A, gram, cross, starts)
+
+    def cut_back(self, A, gram, cross, starts):
+        """The best factor without the restriction, cut back to its largest entries, and its values improved (after
+        Peharz and Pernkopf 2012)."""
+        order, rows = np.arange(A.shape[1]), np.arange(len(A))
+        whole, _ = kernels.of(A).hals(A, cross, gram, self.entries.box(A), order, SWEEPS, rows)
+        cut = self.prox(whole, 0.0)
+        cut, _ = kernels.of(A).hals(cut, cross, gram, self.face(cut).box(cut), order, SWEEPS, rows)
+        step = cut.astype(np.float64) - A
+        return cut if np.vdot(step, (A + step / 2) @ gram - cross) < 0 else A
+
+    def pursued(self, A, gram, cross, starts):
+        """Orthogonal matching pursuit and exchanges, row by row."""
         rank = A.shape[1]
         labels, counts = np.zeros(rank, dtype=int), [rank, *self.counts]  # those in no group have label 0
         for label, group in enumerate(self.groups, start=1):

@@ -11,7 +11,7 @@ from .mu import mu
 from .newton import newton
 from .newton_kl import newton_kl
 from .products import dense_product, is_narrow, sparse_product, transposed_product
-from .projections import keep_largest, one_peak, rising, with_ratio, with_sum
+from .projections import keep_largest, one_peak, rising, smooth, with_ratio, with_sum
 from .pursuit import pursue
 from .smooth_l1 import smooth_l1
 from .splits import aimed, parted, pulled
@@ -46,6 +46,7 @@ __all__ = [
     "pursue",
     "residuals",
     "rising",
+    "smooth",
     "smooth_l1",
     "sparse_product",
     "sum_abs",

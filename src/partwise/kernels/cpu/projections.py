@@ -349,3 +349,66 @@ def rising(V, lower, upper):
 def one_peak(V, lower, upper):
     """The nearest rows that rise and then fall, within bounds, two numbers: rise and fall split at the best place."""
     return over_rows(_one_peak, V, lower, upper)
+
+
+@compiled
+def _smoothed(v, zero, weight, excess, x):
+    """`(1 + weight D'D) x = v`, D the differences, with x held at 0 where `zero`: elimination, in which pivots are
+    `weight + excess` (the last one without the weight), so that nothing cancels."""
+    n = v.size
+    for j in range(n):
+        if zero[j]:
+            x[j] = 0
+            continue
+        excess[j], x[j] = 1.0, v[j]
+        if j > 0 and zero[j - 1]:
+            excess[j] += weight
+        elif j > 0:
+            share = weight / (weight + excess[j - 1])
+            excess[j] += share * excess[j - 1]
+            x[j] += share * x[j - 1]
+    for j in range(n - 1, -1, -1):
+        if not zero[j]:
+            following, before = (x[j + 1], weight) if j < n - 1 else (0.0, 0.0)
+            x[j] = (x[j] + before * following) / (before + excess[j])
+
+
+@compiled
+def _smooth(V, weight, lower, out, start, stop):
+    """Entries that would be below the bound are held there, and let go where they pull upwards: the matrix has no
+    positive entry beside its diagonal, so that this ends after a few rounds at the optimum."""
+    n = V.shape[1]
+    zero, excess, v = np.empty(n, np.bool_), np.empty(n), np.empty(n)
+    for i in range(start, stop):
+        x = out[i]
+        shift = lower if lower > -np.inf else 0.0
+        for j in range(n):
+            v[j] = V[i, j] - shift
+            zero[j] = False
+        for _ in range(n + 1):
+            _smoothed(v, zero, weight, excess, x)
+            changed = False
+            for j in range(n):
+                if lower == -np.inf:
+                    break
+                if zero[j]:
+                    slope = -v[j]  # of the objective at 0
+                    if j > 0:
+                        slope -= weight * x[j - 1]
+                    if j < n - 1:
+                        slope -= weight * x[j + 1]
+                    if slope < 0:
+                        zero[j] = False
+                        changed = True
+                elif x[j] < 0:
+                    zero[j] = True
+                    changed = True
+            if not changed:
+                break
+        for j in range(n):
+            x[j] += shift
+
+
+def smooth(V, weight, lower):
+    """`argmin weight/2 |D x|^2 + 1/2 |x - v|^2` over `x >= lower` (or -inf) for each row v, D its differences."""
+    return over_rows(_smooth, V, weight, lower)

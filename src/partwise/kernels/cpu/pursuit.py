@@ -110,7 +110,7 @@ def _exchange(c, gram, support, n, most, nonnegative, labels, counts, room, used
 
 @compiled
 def _next_first(c, gram, nonnegative, tried, attempt, support):
-    """Of the entries not tried yet the one that gains most by itself, as `support[0]`; returns 1, or 0 if none gains."""
+    """Of the entries not tried yet the one that gains most by itself, as `support[0]`. Returns 1, or 0 if none does."""
     if attempt == 0:
         tried[:] = False
     best, gain = -1, 0.0
@@ -165,8 +165,8 @@ def _pursue(A, gram, cross, most, labels, counts, nonnegative, starts, out, star
 
 
 def pursue(A, gram, cross, most, labels, counts, nonnegative, starts):
-    """A with the support of every row chosen anew where that lowers `1/2 x' gram x - c' x`: at most `most` nonzeros, and
-    `counts[g]` among the entries with label g. `starts`: how many entries are tried as the first one."""
+    """A with the support of every row chosen anew where that lowers `1/2 x' gram x - c' x`: at most `most` nonzeros,
+    and `counts[g]` among the entries with label g. `starts`: how many entries are tried as the first one."""
     out = np.empty_like(A)
     labels, counts = (np.asarray(numbers, dtype=np.int64) for numbers in (labels, counts))
     arguments = A, gram.astype(np.float64), cross, most, labels, counts, nonnegative, starts, out
