@@ -110,8 +110,8 @@ def first_atoms(X: np.ndarray, p: int, seed: int) -> np.ndarray:
 
 
 def recovery(n: int, k: int = 3, snr: float = 20, peers=tuple(METHODS)) -> dict[str, tuple[np.ndarray, float]]:
-    """The shares of atoms that each method recovers, run by run, and its mean seconds. scikit-learn's takes long, and has
-    half of the runs."""
+    """The shares of atoms that each method recovers, run by run, and its mean seconds. scikit-learn's takes long, and
+    has half of the runs."""
     found = {}
     for name in peers:
         shares, start = [], time.perf_counter()
