@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy import sparse
 
 import partwise as pw
@@ -32,6 +33,23 @@ EXAMPLES = {
     "fixed": s.Fixed(np.where(np.eye(3) > 0, 1.0, np.nan)),
 }
 
+# of entries tied to each other: with least squares only
+TIED = {
+    "sparse": s.Sparse(2),
+    "equal_nonzeros": s.EqualNonzeros(2),
+    "pattern": s.Pattern([1, 2], 1),
+    "unit_norm": s.UnitNorm(),
+    "simplex": s.Simplex(),
+    "hoyer": s.Hoyer(0.5),
+    "orthogonal_to": s.OrthogonalTo(0),
+    "orthogonal": s.Orthogonal(),
+    "monotone": s.Monotone(),
+    "unimodal": s.Unimodal(),
+    "smooth": s.Smooth(1.0),
+    "Columns": s.Columns({0: s.Sparse(2, per="component")}),
+    "Projection": s.Projection(abs),
+}
+
 LOSSES = ["frobenius", "kl", "itakura-saito", "beta(0.5)", "beta(1.5)", "beta(3)", "l1"]
 
 HEADER = """# What goes with what
@@ -40,7 +58,7 @@ Generated from `supports` of each solver (`python docs/generate.py`). A structur
 nonnegative": combined as `nonnegative & ...`, which losses other than least squares need. The last two columns say what
 `auto` takes, for a dense and for a sparse X, and below is why; on dense X with 20 parts or more it takes `newton` for
 KL, and where a whole factor is fixed it takes `newton` for beta < 1. For a sparse X the L1 loss needs nonnegative
-factors. `kullback-leibler` is another name for `kl`, and a number stands for the beta-divergence with that beta: 2 is
+factors. Structures that tie entries to each other go with least squares, and stand there only. `kullback-leibler` is another name for `kl`, and a number stands for the beta-divergence with that beta: 2 is
 least squares, 1 is KL, 0 is Itakura-Saito.
 
 """
@@ -53,7 +71,7 @@ def compatibility() -> str:
     lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
     reasons = {}
     for loss in LOSSES:
-        for name, structure in EXAMPLES.items():
+        for name, structure in (EXAMPLES | TIED if loss == "frobenius" else EXAMPLES).items():
             marks = [mark(registry.resolve("solver", solver), loss, structure) for solver in solvers]
             chosen = []
             for X in (np.ones((3, 3)), sparse.csr_array(np.diag(np.ones(3)) + 0.0)):
@@ -91,9 +109,13 @@ def automatic(X, loss, structure) -> tuple[str, str] | None:
             solver, reason = registry.choose(problem, "auto")
             kinds = {name: registry.resolve("solver", name) for name in registry.SOLVERS}
             alike = [name for name, kind in kinds.items() if type(kind) is type(solver)]
-            same = next((n for n in alike if kinds[n].extrapolate == solver.extrapolate), alike[0])
+            same = next((n for n in alike if extrapolates(kinds[n]) == extrapolates(solver)), alike[0])
             return same, reason.split(";")[0]
     return None
+
+
+def extrapolates(solver) -> bool:
+    return getattr(solver, "extrapolate", False)
 
 
 def command_line_help() -> str:
@@ -122,6 +144,43 @@ def contributing() -> str:
     return re.sub(r"```python\n# (src/\S+)\n.*?```", quote, text, flags=re.DOTALL)
 
 
+PICTURED = {
+    "NonNegative()": s.NonNegative(),
+    "Box(-0.5, 0.5)": s.Box(-0.5, 0.5),
+    "Binary()": s.Binary(),
+    "Sparse(2)": s.Sparse(2),
+    'Sparse(4, per="component")': s.Sparse(4, per="component"),
+    "EqualNonzeros(3)": s.EqualNonzeros(3),
+    "Pattern([3, 2, 1], 1)": s.Pattern([3, 2, 1], 1),
+    "UnitNorm()": s.UnitNorm(),
+    "Simplex()": s.Simplex(),
+    "Hoyer(0.7)": s.Hoyer(0.7),
+    "NonNegative() & OrthogonalTo(0)": s.NonNegative() & s.OrthogonalTo(0),
+    "Orthogonal()": s.Orthogonal(),
+    "NonNegative() & Orthogonal()": s.NonNegative() & s.Orthogonal(),
+    "Monotone()": s.Monotone(),
+    "Unimodal()": s.Unimodal(),
+    "Smooth(3)": s.Smooth(3.0),
+    "Fixed(first part)": s.Fixed(np.linspace(0, 1.5, 14)[:, None]),
+    "Columns({5: Sparse(3, ...)})": s.Columns({5: s.Sparse(3, per="component")}),
+    "Projection(np.round)": s.Projection(np.round),
+}
+
+
+def structures_picture() -> None:
+    """A factor of 14 items and 6 components, and the nearest one of each structure."""
+    A = np.random.default_rng(3).normal(scale=0.8, size=(14, 6))
+    figure = Figure(figsize=(11, 7.4), layout="constrained")
+    panels = {"some factor: 14 items, 6 components": A}
+    panels |= {name: stated.bind(A.shape, False, "W").prox(A, 1.0) for name, stated in PICTURED.items()}
+    for ax, (name, image) in zip(figure.subplots(4, 5).ravel(), panels.items()):
+        ax.imshow(np.where(image == 0, np.nan, image), cmap="RdBu_r", vmin=-1.5, vmax=1.5, aspect="auto")
+        ax.set_facecolor("#eeeeee")
+        ax.set_title(name, fontsize=7.5)
+        ax.set(xticks=[], yticks=[])
+    figure.savefig(DOCS / "structures.png", dpi=110)
+
+
 def digits_picture() -> None:
     digits = pw.datasets.load_digits()
     result = pw.factorize(digits.X, 16, init="random", n_init=3, random_state=0)
@@ -134,3 +193,4 @@ if __name__ == "__main__":
     for name, make in PAGES.items():
         (DOCS / name).write_text(make(), encoding="utf-8")
     digits_picture()
+    structures_picture()

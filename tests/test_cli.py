@@ -176,6 +176,10 @@ def test_demo(tmp_path, capsys):
     parts, swimmer = np.load(tmp_path / "demo" / "H.npy"), make_swimmer()
     cosine = swimmer.H @ parts.T / np.outer(*(np.linalg.norm(A, axis=1) for A in (swimmer.H, parts)))
     assert (cosine.max(axis=1) > 0.99).all()  # every part is found
+    place = cosine.argmax(axis=0)
+    limbs = place[:16].reshape(4, 4) // 4
+    assert (limbs == limbs[:, :1]).all()  # one limb in each group of four
+    assert place[16] == 16  # the torso last
 
 
 def test_as_a_module():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "docs/guide.md"]
+PAGES = ["README.md", "docs/guide.md", "docs/structures.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -36,7 +36,7 @@ def test_generated_pages_are_current(page):
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, "CONTRIBUTING.md", "docs/scikit-learn.md", "docs/compatibility.md", "benchmarks/README.md"]
+    "page", [*PAGES, "CONTRIBUTING.md", "docs/scikit-learn.md", "docs/compatibility.md", "docs/semf.md", "benchmarks/README.md"]
 )
 def test_links_lead_somewhere(page):
     path = ROOT / page
