@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -16,9 +16,10 @@ from ..result import Result
 from ..solvers import Solver
 from ..structures import Fixed, NonNegative, Sparse, Structure, UnitNorm
 from ..validation import DTYPES, SPARSE
+from .base import Model, whole
 
 
-class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Dictionary(Model):
     """Atoms of norm 1, of which every sample is a combination of a few:
 
         minimise 1/2 |X - W H|^2  over  |H[k, :]| = 1 and at most `nonzeros` nonzeros in each row of W.
@@ -54,6 +55,8 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     ----------
     components_ : ndarray of shape (n_components, n_features)
         The atoms, H.
+    n_components_ : int
+        Number of atoms.
     n_iter_ : int
         Iterations of the best start.
     reconstruction_err_ : float
@@ -134,7 +137,7 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Learn the atoms and return the codes of X, (n_samples, n_components)."""
         X = validate_data(self, X, accept_sparse=SPARSE, dtype=DTYPES)
         atoms: Structure = UnitNorm(per="component")
-        self.result_ = self._factorize(
+        result = self._factorize(
             X,
             self.n_components or X.shape[1],
             structure_H=NonNegative() & atoms if self.positive_dict else atoms,
@@ -143,10 +146,7 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             n_init=self.n_init,
             callbacks=[*self.callbacks, *([print_line] if self.verbose else [])],
         )
-        self.components_ = np.ascontiguousarray(self.result_.H)
-        self.n_iter_ = self.result_.n_iter
-        self.reconstruction_err_ = self.result_.relative_error * self.result_.data_norm
-        return self.result_.W
+        return self._learn(result)
 
     def transform(self, X):
         """The codes of X in the atoms, each row on its own: orthogonal matching pursuit, then exchanges of atoms while
@@ -156,21 +156,6 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         H = self.components_.astype(X.dtype, copy=False)
         zeros = np.zeros((X.shape[0], len(H)), dtype=X.dtype)
         return self._factorize(X, len(H), structure_H=Fixed(H), solver="palm", init=(zeros, H)).W
-
-    def inverse_transform(self, X):
-        """`X @ components_`, for codes X of shape (n_samples, n_components)."""
-        check_is_fitted(self)
-        return X @ self.components_
-
-    @property
-    def _n_features_out(self):
-        return self.components_.shape[0]
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     def _factorize(self, X, rank, **settings) -> Result:
         codes: Structure = Sparse(self.nonzeros, per="item")
@@ -185,6 +170,4 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             random_state=self.random_state,
             **settings,
         )
-        if result.status == "interrupted":  # an estimator is fitted or it is not
-            raise KeyboardInterrupt
-        return result
+        return whole(result)

@@ -7,7 +7,7 @@ import warnings
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative, validate_data
 
@@ -20,9 +20,10 @@ from ..result import Result
 from ..solvers import HALS, MU, Solver
 from ..structures import Elastic, Fixed, NonNegative, Structure
 from ..validation import DTYPES, SPARSE
+from .base import Model, whole
 
 
-class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class NMF(Model):
     """Nonnegative matrix factorization, a drop-in for `sklearn.decomposition.NMF`.
 
     Every parameter and attribute of scikit-learn's class is here with its meaning, but for `tol`, which is the
@@ -166,12 +167,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def fit_transform(self, X, y=None, W=None, H=None):
         """Learn the parts of X and return W, (n_samples, n_components). W and H: the start, with init="custom"."""
         X = validate_data(self, X, accept_sparse=SPARSE, dtype=DTYPES, ensure_non_negative=True)
-        self.result_ = self._factorize(X, W, H, update_H=True)
-        self.components_ = np.ascontiguousarray(self.result_.H)
-        self.n_components_ = self.result_.rank
-        self.n_iter_ = self.result_.n_iter
-        self.reconstruction_err_ = self.result_.relative_error * self.result_.data_norm
-        return self.result_.W
+        return self._learn(self._factorize(X, W, H, update_H=True))
 
     def transform(self, X):
         """The best W for X with the parts held, each row on its own."""
@@ -179,20 +175,9 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X = validate_data(self, X, accept_sparse=SPARSE, dtype=DTYPES, reset=False, ensure_non_negative=True)
         return self._factorize(X, None, self.components_.astype(X.dtype, copy=False), update_H=False).W
 
-    def inverse_transform(self, X):
-        """`X @ components_`, for X of shape (n_samples, n_components)."""
-        check_is_fitted(self)
-        return X @ self.components_
-
-    @property
-    def _n_features_out(self):
-        return self.components_.shape[0]
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     # -- translation ---------------------------------------------------------------------------------------
@@ -222,9 +207,7 @@ class NMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             sort=False,
             random_state=self.random_state,
         )
-        if result.status == "interrupted":  # an estimator is fitted or it is not
-            raise KeyboardInterrupt
-        return result
+        return whole(result)
 
     def _loss(self) -> Loss:
         if self.loss is not None and self.beta_loss != "frobenius":

@@ -51,10 +51,10 @@ class UnitNorm(Vectors):
         if np.all(norm > 0):
             return unit
         # nothing to go by: of all units along an axis the one with the largest entry is nearest; among equal ones each
-        # vector looks from another place on, so that they do not crowd into one item
+        # component looks from another place on, so that they do not crowd into one item
         none = np.flatnonzero(norm == 0)
         n = A.shape[self.axis]
-        places = (np.arange(n) + none[:, None]) % n
+        places = (np.arange(n) + (none[:, None] if self.axis == 0 else 0 * none[:, None])) % n
         largest = np.argmax(np.take_along_axis(self.vectors(A)[none], places, axis=1), axis=1)
         (unit if self.axis else unit.T)[none, places[np.arange(len(none)), largest]] = self.size
         return unit
@@ -69,7 +69,7 @@ class UnitNorm(Vectors):
         return Vectors(self.per, self.most, self.groups, self.counts, self.entries) if self.chosen else self.entries
 
     def own_terms(self):
-        return [f"UnitNorm(per={self.per!r})"]
+        return [*super().own_terms(), f"UnitNorm(per={self.per!r})"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,7 +128,7 @@ class Simplex(Vectors):
         return None
 
     def own_terms(self):
-        return [f"Simplex(per={self.per!r})"]
+        return [*super().own_terms(), f"Simplex(per={self.per!r})"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -189,7 +189,7 @@ class Hoyer(Vectors):
         return None
 
     def own_terms(self):
-        return [f"Hoyer({self.sparsity:g}, per={self.per!r})"]
+        return [*super().own_terms(), f"Hoyer({self.sparsity:g}, per={self.per!r})"]
 
 
 def lengths(A: np.ndarray, axis: int) -> np.ndarray:

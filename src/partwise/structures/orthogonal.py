@@ -8,8 +8,9 @@ from numbers import Integral
 
 import numpy as np
 
-from .base import ROUNDING, Structure, beyond_rounding
+from .base import ROUNDING, beyond_rounding
 from .elementwise import FREE, Elementwise
+from .entries import OverEntries
 from .vectors import checked_count
 
 METHODS = ("exact", "successive")
@@ -17,37 +18,11 @@ SAFE_CONDITION = 1e-6  # of a Gram matrix, from where on its inverse root is acc
 REASSIGNMENTS = 20
 
 
-class Tied(Structure):
-    """What structures that tie components to each other share: `entries` for every entry, free or nonnegative."""
+class Tied(OverEntries):
+    """Structures that tie components to each other."""
 
-    entries: Elementwise
     convex = False
     stage = 3
-
-    @property
-    def nonnegative(self):
-        return self.entries.nonnegative
-
-    def takes(self, entries: Elementwise) -> bool:
-        """Whether there is a closed form with these bounds and penalties."""
-        return entries.plain
-
-    @classmethod
-    def together(cls, entries: Elementwise, parts: list[Structure]) -> Structure | None:
-        """One closed form of all parts, if there is one."""
-        if len(parts) == 1 and isinstance(parts[0], cls) and parts[0].takes(entries):
-            return parts[0].altered(entries=entries)
-        return None
-
-    def bind(self, shape, transposed, name):
-        return self.altered(entries=self.entries.bind(shape, transposed, name))
-
-    def value(self, A):
-        return self.entries.value(A)
-
-    def __repr__(self):
-        terms = [] if self.entries.free else [repr(self.entries)]
-        return " & ".join([*terms, self.own_term()])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,17 +59,10 @@ class OrthogonalTo(Tied):
         """Whether there is a closed form."""
         return self.entries.nonnegative or self.nonzeros is None
 
-    @property
-    def scale_free(self):
-        return self.entries.scale_free
-
     def bind(self, shape, transposed, name):
         if self.component >= shape[1]:
             raise ValueError(f"{self} names component {self.component}, but {name} has {shape[1]}, from 0 on")
         return super().bind(shape, transposed, name)
-
-    def rescaled(self, exponent, objective_exponent):
-        return self
 
     def prox(self, A, step):
         return self.settle(A) if self.exact else self.one_round(A)
@@ -166,9 +134,9 @@ class OrthogonalTo(Tied):
     def face(self, A):
         return self.entries.holding_zeros(A) if self.entries.nonnegative else None
 
-    def own_term(self):
+    def own_terms(self):
         extra = "" if self.nonzeros is None else f", nonzeros={self.nonzeros}"
-        return f"OrthogonalTo({self.component}{extra}, method={self.method!r})"
+        return [f"OrthogonalTo({self.component}{extra}, method={self.method!r})"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,6 +150,7 @@ class Orthogonal(Tied):
     entries: Elementwise = FREE
     size: float = 1.0  # the norm of a component, in the units of the problem
     stage = 4
+    scale_free = False
 
     @property
     def exact(self):
@@ -226,8 +195,8 @@ class Orthogonal(Tied):
             best[item, k], home[item] = 1.0, k
         return best / np.linalg.norm(best, axis=0)
 
-    def own_term(self):
-        return "Orthogonal()"
+    def own_terms(self):
+        return ["Orthogonal()"]
 
 
 def polar(A: np.ndarray) -> np.ndarray:

@@ -8,47 +8,21 @@ import numpy as np
 
 from .. import kernels
 from ..units import times_power
-from .base import Structure
 from .elementwise import FREE, LARGEST_WEIGHT, Elementwise, checked_weight
+from .entries import OverEntries, numbers_for_bounds, without_penalty
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Monotone(Structure):
+class Monotone(OverEntries):
     """Each component rises (or falls) from item to item: isotonic regression, by pooling adjacent violators."""
 
     decreasing: bool = False
     entries: Elementwise = FREE
     columnwise = True
 
-    @property
-    def nonnegative(self):
-        return self.entries.nonnegative
-
-    @property
-    def scale_free(self):
-        return self.entries.scale_free
-
-    @property
-    def magnitude(self):
-        return self.entries.magnitude
-
-    @classmethod
-    def together(cls, entries: Elementwise, parts: list[Structure]) -> Structure | None:
+    def takes(self, entries):
         """With two numbers for bounds the nearest point is the one without, clipped."""
-        numbers = np.ndim(entries.lower) == np.ndim(entries.upper) == 0
-        unpenalised = entries.l1 == entries.l2 == 0 and not entries.binary
-        if len(parts) == 1 and isinstance(parts[0], cls) and numbers and unpenalised:
-            return parts[0].altered(entries=entries)
-        return None
-
-    def bind(self, shape, transposed, name):
-        return self.altered(entries=self.entries.bind(shape, transposed, name))
-
-    def rescaled(self, exponent, objective_exponent):
-        return self.altered(entries=self.entries.rescaled(exponent, objective_exponent))
-
-    def value(self, A):
-        return 0.0
+        return numbers_for_bounds(entries) and without_penalty(entries)
 
     def prox(self, A, step):
         V = np.ascontiguousarray((A[::-1] if self.decreasing else A).T, dtype=np.float64)
@@ -59,9 +33,8 @@ class Monotone(Structure):
         """The nearest vectors, as rows."""
         return kernels.of(V).rising(V, float(self.entries.lower), float(self.entries.upper))
 
-    def __repr__(self):
-        terms = [] if self.entries.free else [repr(self.entries)]
-        return " & ".join([*terms, f"Monotone({'decreasing=True' if self.decreasing else ''})"])
+    def own_terms(self):
+        return [f"Monotone({'decreasing=True' if self.decreasing else ''})"]
 
 
 class Unimodal(Monotone):
@@ -75,39 +48,32 @@ class Unimodal(Monotone):
     def fitted(self, V):
         return kernels.of(V).one_peak(V, float(self.entries.lower), float(self.entries.upper))
 
-    def __repr__(self):
-        return super().__repr__().replace("Monotone", "Unimodal")
+    def own_terms(self):
+        return ["Unimodal()"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Smooth(Structure):
+class Smooth(OverEntries):
     """The penalty `weight / 2 * sum of squared differences` between neighbouring items of each component."""
 
     weight: float
     entries: Elementwise = FREE
     columnwise = True
+    scale_free = False
 
     def __post_init__(self):
         object.__setattr__(self, "weight", checked_weight("Smooth", self.weight))
 
-    @property
-    def nonnegative(self):
-        return self.entries.nonnegative
-
-    @property
-    def magnitude(self):
-        return self.entries.magnitude
+    def takes(self, entries):
+        """A number for a lower bound is no obstacle."""
+        return np.ndim(entries.lower) == 0 and np.all(entries.upper == np.inf) and without_penalty(entries)
 
     @classmethod
-    def together(cls, entries: Elementwise, parts: list[Structure]) -> Structure | None:
-        """Weights are added; a number for a lower bound is no obstacle."""
-        bounded = np.ndim(entries.lower) == 0 and np.all(entries.upper == np.inf) and not entries.binary
-        if all(isinstance(part, cls) for part in parts) and bounded and entries.l1 == entries.l2 == 0:
-            return parts[0].altered(weight=sum(part.weight for part in parts), entries=entries)
-        return None
-
-    def bind(self, shape, transposed, name):
-        return self.altered(entries=self.entries.bind(shape, transposed, name))
+    def together(cls, entries, parts):
+        """Weights are added."""
+        if len(parts) > 1 and all(isinstance(part, cls) for part in parts):
+            parts = [parts[0].altered(weight=sum(part.weight for part in parts))]
+        return super().together(entries, parts)
 
     def rescaled(self, exponent, objective_exponent):
         return self.altered(
@@ -124,5 +90,5 @@ class Smooth(Structure):
         best = kernels.of(V).smooth(V, step * self.weight, float(self.entries.lower))
         return np.ascontiguousarray(best.T, dtype=A.dtype)
 
-    def __repr__(self):
-        return " & ".join([*([] if self.entries.free else [repr(self.entries)]), f"Smooth({self.weight:g})"])
+    def own_terms(self):
+        return [f"Smooth({self.weight:g})"]

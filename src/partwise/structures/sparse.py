@@ -108,7 +108,7 @@ class EqualNonzeros(Vectors):
         return None
 
     def own_terms(self):
-        return [f"EqualNonzeros({self.k}, per={self.per!r})"]
+        return [*super().own_terms(), f"EqualNonzeros({self.k}, per={self.per!r})"]
 
 
 def checked_groups(groups, labels=None) -> tuple[tuple[int, ...], ...]:

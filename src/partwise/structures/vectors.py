@@ -16,13 +16,14 @@ import numpy as np
 from .. import kernels
 from .base import Structure
 from .elementwise import FREE, Elementwise
+from .entries import OverEntries
 
 SWEEPS = (20, 0.01)  # of coordinate descent at most, and the share of the first one's gain that is too little
 PER = {"item": 1, "component": 0}  # the axis of a tall factor along which a vector runs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Vectors(Structure):
+class Vectors(OverEntries):
     """At most `most` nonzeros in each vector, at most `counts[g]` among the components `groups[g]` of an item, and
     `entries` for every entry."""
 
@@ -65,14 +66,6 @@ class Vectors(Structure):
         return self.most is not None or bool(self.groups)
 
     @property
-    def nonnegative(self):
-        return self.entries.nonnegative
-
-    @property
-    def scale_free(self):
-        return self.entries.scale_free
-
-    @property
     def convex(self):
         return not self.chosen and self.entries.convex
 
@@ -84,18 +77,13 @@ class Vectors(Structure):
     def replaceable(self):
         return self.entries.interchangeable
 
-    @property
-    def magnitude(self):
-        return self.entries.magnitude
-
     # -- combination -----------------------------------------------------------------------------------
 
-    def takes(self, entries: Elementwise) -> bool:
-        """Whether the closed form holds with these bounds and penalties."""
+    def takes(self, entries):
         return True
 
-    @staticmethod
-    def together(entries: Elementwise, parts: list[Structure]) -> Vectors | None:
+    @classmethod
+    def together(cls, entries: Elementwise, parts: list[Structure]) -> Structure | None:
         """One closed form of all parts, if there is one: they speak of the same vectors, at most one of them of their
         values, and at most one of groups."""
         vectors = [part for part in parts if isinstance(part, Vectors)]
@@ -120,7 +108,7 @@ class Vectors(Structure):
     def bind(self, shape, transposed, name):
         if self.groups and max(map(max, self.groups)) >= shape[1]:
             raise ValueError(f"{self} speaks of component {max(map(max, self.groups))}, but {name} has {shape[1]}")
-        bound = self.altered(entries=self.entries.bind(shape, transposed, name))
+        bound = super().bind(shape, transposed, name)
         bound.check(shape, name)
         return bound
 
@@ -130,12 +118,6 @@ class Vectors(Structure):
             kept = self.choice(forced.astype(np.float64))
             if np.any(forced & ~kept):
                 raise ValueError(f"no value of {name} satisfies {self}: more entries than allowed cannot be zero")
-
-    def rescaled(self, exponent, objective_exponent):
-        return self.altered(entries=self.entries.rescaled(exponent, objective_exponent))
-
-    def value(self, A):
-        return self.entries.value(A)
 
     def row_values(self, A):
         return self.entries.row_values(A)
@@ -207,19 +189,9 @@ class Vectors(Structure):
     def face(self, A):
         return self.entries.holding_zeros(A) if self.chosen else self.entries.face(A)
 
-    # -- messages --------------------------------------------------------------------------------------
-
-    def __repr__(self):
-        about = [] if self.entries.free else [repr(self.entries)]
-        if self.groups:
-            about.append(f"Pattern({shortest(self.groups)}, nonzeros={shortest_counts(self.counts)})")
-        if self.most is not None:
-            about.append(f"Sparse({self.most}, per={self.per!r})")
-        return " & ".join([*about, *self.own_terms()]) or "Free()"
-
-    def own_terms(self) -> list[str]:
-        """What the class adds to a message."""
-        return []
+    def own_terms(self):
+        about = [f"Pattern({shortest(self.groups)}, nonzeros={shortest_counts(self.counts)})"] if self.groups else []
+        return about + ([f"Sparse({self.most}, per={self.per!r})"] if self.most is not None else [])
 
 
 def shortest(groups) -> str:

@@ -1,0 +1,44 @@
+"""What the estimators share: results as scikit-learn's attributes, and the way back from weights to data."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..result import Result
+
+
+class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A factorization whose parts are `components_`."""
+
+    def _learn(self, result: Result) -> np.ndarray:
+        """Keep the result as attributes; returns W."""
+        self.result_ = result
+        self.components_ = np.ascontiguousarray(result.H)
+        self.n_components_ = result.rank
+        self.n_iter_ = result.n_iter
+        self.reconstruction_err_ = result.relative_error * result.data_norm
+        return result.W
+
+    def inverse_transform(self, X):
+        """`X @ components_`, for X of shape (n_samples, n_components)."""
+        check_is_fitted(self)
+        return X @ self.components_
+
+    @property
+    def _n_features_out(self):
+        return self.components_.shape[0]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def whole(result: Result) -> Result:
+    """The result, unless Ctrl-C cut it short: an estimator is fitted or it is not."""
+    if result.status == "interrupted":
+        raise KeyboardInterrupt
+    return result

@@ -1,0 +1,62 @@
+"""What structures share that say more than bounds and penalties of entries, but say these too."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .base import Structure
+from .elementwise import FREE, Elementwise
+
+
+class OverEntries(Structure):
+    """A structure together with `entries`, what holds of every entry by itself."""
+
+    entries: Elementwise = FREE
+
+    @property
+    def nonnegative(self):
+        return self.entries.nonnegative
+
+    @property
+    def scale_free(self):
+        return self.entries.scale_free
+
+    @property
+    def magnitude(self):
+        return self.entries.magnitude
+
+    def takes(self, entries: Elementwise) -> bool:
+        """Whether the closed form holds with these bounds and penalties."""
+        return entries.plain
+
+    @classmethod
+    def together(cls, entries: Elementwise, parts: list[Structure]) -> Structure | None:
+        """One closed form of all parts, if there is one."""
+        if len(parts) == 1 and isinstance(parts[0], cls) and parts[0].takes(entries):
+            return parts[0].altered(entries=entries)
+        return None
+
+    def bind(self, shape, transposed, name):
+        return self.altered(entries=self.entries.bind(shape, transposed, name))
+
+    def rescaled(self, exponent, objective_exponent):
+        return self.altered(entries=self.entries.rescaled(exponent, objective_exponent))
+
+    def value(self, A):
+        return self.entries.value(A)
+
+    def own_terms(self) -> list[str]:
+        """What messages say of it beside its entries."""
+        return []
+
+    def __repr__(self):
+        return " & ".join([*([] if self.entries.free else [repr(self.entries)]), *self.own_terms()]) or "Free()"
+
+
+def numbers_for_bounds(entries: Elementwise) -> bool:
+    """Whether all entries have the same bounds."""
+    return np.ndim(entries.lower) == np.ndim(entries.upper) == 0
+
+
+def without_penalty(entries: Elementwise) -> bool:
+    return entries.l1 == entries.l2 == 0 and not entries.binary
