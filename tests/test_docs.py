@@ -36,7 +36,15 @@ def test_generated_pages_are_current(page):
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, "CONTRIBUTING.md", "docs/scikit-learn.md", "docs/compatibility.md", "docs/semf.md", "benchmarks/README.md"]
+    "page",
+    [
+        *PAGES,
+        "CONTRIBUTING.md",
+        "docs/scikit-learn.md",
+        "docs/compatibility.md",
+        "docs/semf.md",
+        "benchmarks/README.md",
+    ],
 )
 def test_links_lead_somewhere(page):
     path = ROOT / page

@@ -81,6 +81,34 @@ def test_a_start_that_is_given_is_used():
     assert len(start.objectives) == 1
 
 
+@pytest.mark.parametrize("init", ["spa", "nndsvd", "nndsvdar", "random"])
+@ignore_unfinished
+def test_other_starts_are_taken(init):
+    structures = {"structure_W": s.Simplex(), "structure_H": s.NonNegative() & s.Sparse(2)}
+    result = pw.factorize(PLANTED.X, 4, init=init, n_init=1, max_iter=30, random_state=0, **structures)
+    assert result.certificate.feasible
+
+
+@pytest.mark.parametrize("init", ["greedy-l1", "smooth-l1"])
+def test_starts_that_do_not_know_the_structure_say_so(init):
+    with pytest.raises(ValueError, match="structures that act entry by entry"):
+        pw.factorize(PLANTED.X, 4, init=init, structure_W=s.NonNegative() & s.Sparse(2))
+
+
+@pytest.mark.parametrize(
+    "X", [np.zeros((6, 5)), PLANTED.X[:1], PLANTED.X[:, :1], PLANTED.X - 1], ids=lambda X: str(X.shape)
+)
+@pytest.mark.parametrize(
+    "W", [s.Sparse(1), s.Simplex(), s.Hoyer(0.5, per="item"), s.EqualNonzeros(1), s.Binary()], ids=str
+)
+@ignore_unfinished
+def test_degenerate_data(X, W):
+    for rank in (1, 2):
+        result = pw.factorize(X, rank, structure_W=W, structure_H=s.Free(), n_init=1, random_state=0)
+        assert np.isfinite(result.objective)
+        assert result.certificate.feasible
+
+
 # -- results -------------------------------------------------------------------------------------------
 
 

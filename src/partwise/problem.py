@@ -239,8 +239,9 @@ class Problem:
     def slopes(self, A: np.ndarray, mode: int, expansion: Quadratic | Tangent) -> tuple[np.ndarray, np.ndarray]:
         """The gradient at A and second derivatives, as the `gains` of its structure take them: where entries are tied
         to each other, they move together."""
-        tied = self.structures[mode].elementwise is None and isinstance(expansion, Quadratic)
-        return expansion.steepest(A) if tied else expansion.slopes(A)
+        if self.structures[mode].elementwise is None and isinstance(expansion, Quadratic):
+            return expansion.steepest(A)
+        return expansion.slopes(A)
 
     def relative_gain(self, gains: np.ndarray) -> float:
         """`sqrt(2 gain) / size` of the component that can gain most."""

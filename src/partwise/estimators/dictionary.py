@@ -136,7 +136,7 @@ class Dictionary(Model):
     def fit_transform(self, X, y=None):
         """Learn the atoms and return the codes of X, (n_samples, n_components)."""
         X = validate_data(self, X, accept_sparse=SPARSE, dtype=DTYPES)
-        atoms: Structure = UnitNorm(per="component")
+        atoms = UnitNorm(per="component")
         result = self._factorize(
             X,
             self.n_components or X.shape[1],

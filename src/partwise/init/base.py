@@ -15,6 +15,7 @@ class Init(ABC):
     informed = True  # knows something of X
     limited = False  # needs rank <= min(shape)
     nonnegative = False  # needs nonnegative data
+    by_entries = False  # needs structures that act entry by entry
     name: str
 
     @abstractmethod
@@ -31,6 +32,11 @@ class Init(ABC):
             raise ValueError(
                 f"Negative values in data passed to NMF initialization: init='{self.name}' needs nonnegative X. "
                 "Use init='random'."
+            )
+        tied = [str(structure) for structure in problem.structures if structure.elementwise is None]
+        if self.by_entries and tied:
+            raise ValueError(
+                f"init='{self.name}' takes structures that act entry by entry, got {tied[0]}. Use init='random' or None."
             )
         factors = self.raw(problem, rng)
         return tuple(

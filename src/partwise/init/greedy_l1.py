@@ -21,6 +21,7 @@ class GreedyL1(Init):
     """The row with the largest sum of what is left of X, fitted to all of X by alternating medians, then subtracted."""
 
     nonnegative = True
+    by_entries = True
     name = "greedy-l1"
 
     def raw(self, problem, rng):

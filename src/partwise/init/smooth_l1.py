@@ -24,6 +24,7 @@ class SmoothL1(Init):
     stages: int = 10
     sweeps: int = 5
     seeded = True
+    by_entries = True
     name = "smooth-l1"
 
     def raw(self, problem, rng):

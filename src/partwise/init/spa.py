@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import kernels
 from ..losses import Frobenius
+from ..structures import NonNegative
 from .base import Init
 
 EXHAUSTED = 1e-12  # of the largest squared norm: what is left is rounding
@@ -28,7 +29,7 @@ class SPA(Init):
         H = self.parts(problem, rng)
         W = np.zeros((problem.data.shape[0], problem.rank), dtype=H.dtype)
         gram, cross = replace(problem, loss=Frobenius()).expansion((W, H), 0)
-        box = problem.structures[0].elementwise.box(W)
+        box = (problem.structures[0].elementwise or NonNegative()).box(W)
         rows, order = np.arange(W.shape[0]), np.arange(problem.rank)
         W, _ = kernels.of(W).hals(W, cross, gram, box, order, (SWEEPS, 1e-8), rows)
         return W, H

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -118,8 +118,8 @@ class ADMM(Solver):
     start: int = field(default=0, repr=False)  # the number of this start
     informed: bool = field(default=True, repr=False)  # the factors to start from are worth something
 
-    states: ClassVar[tuple[type, ...]] = (Search, Split, Progress, *PALM.states)
     max_iter = 2000
+    states = (Search, Split, Progress, *PALM.states)
 
     def __post_init__(self):
         pair = self.penalty if isinstance(self.penalty, tuple) else (self.penalty,)
@@ -329,7 +329,7 @@ def begin_anew(problem: Problem, state: Search) -> None:
     used = lengths * np.linalg.norm(W, axis=0)
     cosines = np.triu(np.abs(gram_of(H)) / np.maximum(np.outer(lengths, lengths), np.finfo(H.dtype).tiny), 1)
     pair = np.unravel_index(np.argmax(cosines), cosines.shape)
-    k = min(pair if cosines[pair] > PARALLEL else range(problem.rank), key=used.__getitem__)
+    k = min((int(i) for i in pair) if cosines[pair] > PARALLEL else range(problem.rank), key=used.__getitem__)
     gram, cross = problem.normal_equations((W, H), 0)
     left = problem.data.row_norms2(0) + np.einsum("ij,ij->i", W, W @ gram - 2 * cross)
     sample = problem.data.row(0, int(np.argmax(left)))
