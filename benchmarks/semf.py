@@ -33,8 +33,10 @@ from .semf_peers import (
 )
 
 EXACT = 1e-10  # root mean squared error of an exact factorization
+NEARLY = 1e-6  # relative error from which on it is only a matter of iterations
+SEARCH = 800
 PENALTIES = [(0.1 * 10.0**k, 10.0**k) for k in range(-1, 5)]  # of codes and atoms, in units of |X|: six pairs
-EXACT_SEEDS, FIXED_SEEDS = 12, 3
+EXACT_SEEDS, FIXED_SEEDS = 12, 4
 SAMPLES = [200, 300, 400, 600, 800, 1000]
 SEEDS = 10
 NONZEROS = [1, 2, 3, 4, 5]
@@ -70,26 +72,34 @@ def dictionary(X: np.ndarray, p: int, k: int, seed: int, *, solver="auto", **set
     return pw.factorize(X, p, structure_W=s.Sparse(k), structure_H=s.UnitNorm(), solver=solver, **settings)
 
 
-def exact_share(seeds: int, **settings) -> list[str]:
-    """In how many runs the factorization is exact, for each first pair of penalties."""
-    counts = []
+def exact_share(seeds: int, **settings) -> tuple[list[str], list[str]]:
+    """In how many runs the factorization is exact, for each first pair of penalties; and after the search alone."""
+    ends, searches = [], []
     for pair in PENALTIES:
-        hits = 0
+        exact, found = 0, 0
         for seed in range(seeds):
             X, _ = exact_dictionary(seed)
-            result = dictionary(X, 60, 3, seed, solver=ADMM(penalty=pair, **settings), tol=1e-11)
-            hits += np.sqrt(np.mean(np.square(X - result.W @ result.H))) < EXACT
-        counts.append(f"{hits} of {seeds}")
-    return counts
+            solver = ADMM(penalty=pair, patience=SEARCH, search=SEARCH, **settings)
+            result = dictionary(X, 60, 3, seed, solver=solver, tol=1e-11)
+            exact += np.sqrt(np.mean(np.square(X - result.W @ result.H))) < EXACT
+            objective = result.history[min(SEARCH, result.n_iter)].objective
+            found += np.sqrt(2 * objective) < NEARLY * np.linalg.norm(X)
+        ends.append(f"{exact} of {seeds}")
+        searches.append(f"{found} of {seeds}")
+    return ends, searches
 
 
 def penalties() -> str:
     header = ["first penalties of codes and atoms, in units of the norm of X", *(f"{a:g}, {b:g}" for a, b in PENALTIES)]
+    adaptive, search = exact_share(EXACT_SEEDS)
+    fixed, fixed_search = exact_share(FIXED_SEEDS, adapt=False)
     lines = [
-        ["`admm`", *exact_share(EXACT_SEEDS)],
-        ["penalties fixed, no descent after the search", *exact_share(FIXED_SEEDS, adapt=False, replacements=0)],
+        ["`admm`: root mean squared error below 1e-10", *adaptive],
+        ["its search alone: relative error below 1e-6", *search],
+        ["penalties fixed, and the same descent at the end: below 1e-10", *fixed],
+        ["penalties fixed, search alone: relative error below 1e-6", *fixed_search],
     ]
-    return "**Section 4.1: runs that end with a root mean squared error below 1e-10.**\n\n" + table(header, lines)
+    return "**Section 4.1: runs that find an exact factorization.**\n\n" + table(header, lines)
 
 
 # -- section 4.2 ---------------------------------------------------------------------------------------

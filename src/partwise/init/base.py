@@ -36,7 +36,7 @@ class Init(ABC):
         tied = [str(structure) for structure in problem.structures if structure.elementwise is None]
         if self.by_entries and tied:
             raise ValueError(
-                f"init='{self.name}' takes structures that act entry by entry, got {tied[0]}. Use init='random' or None."
+                f"init='{self.name}' needs structures that act entry by entry, got {tied[0]}. Use init='random'."
             )
         factors = self.raw(problem, rng)
         return tuple(
