@@ -66,7 +66,9 @@ def parser() -> argparse.ArgumentParser:
     fit_.add_argument("--structure-h", metavar="S", help="structure of H, such as 'box(0, 1)'")
     fit_.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
     fit_.add_argument("--init", help=f"one of {', '.join(INITS)}")
-    fit_.add_argument("--n-init", type=int, default=1, help="number of starts, the best is kept")
+    fit_.add_argument(
+        "--n-init", type=int, help="number of starts, the best is kept (default: 1, or up to 4 until one fits)"
+    )
     fit_.add_argument("--max-iter", type=int, help="iterations allowed")
     fit_.add_argument("--tol", type=float, default=1e-4, help="stationarity to reach")
     fit_.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop after this time")

@@ -121,7 +121,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         starts = make_starts(problem, init, n_init, chosen)
         snapshot = None
         if checkpoint is not None or resume is not None:
-            identity = identity_of(problem, **course(control.limits, chosen, starts))
+            identity = identity_of(problem, **course(control, chosen, starts))
             snapshot = None if resume is None else read_checkpoint(resume, identity, problem)
         if checkpoint is not None:
             control.keeper = stack.enter_context(Keeper(*checked_checkpoint(checkpoint), identity))
@@ -152,11 +152,13 @@ def warn_if_unreached(proof: Certificate) -> None:
         )
 
 
-def course(limits: Limits, solver, starts: list[Init]) -> dict:
+def course(control: Control, solver, starts: list[Init]) -> dict:
     """The settings that the course of a run depends on. The iterations allowed matter to the starts that are over."""
+    limits = control.limits
     settings = {"solver": repr(solver), "tol": float(limits.tol), "n_init": len(starts), "init": name_of(starts[0])}
     if len(starts) > 1:
         settings["max_iter"] = int(limits.max_iter or solver.max_iter)
+        settings["n_init=None"] = control.until_fit
     return settings
 
 

@@ -262,6 +262,18 @@ class Problem:
             return self.data.row_norms(mode)
         return np.sqrt(self.data.power_sums(self.loss.degree, mode))
 
+    def with_norms(self, factors: Factors) -> Factors:
+        """Factors whose components have the norms that a structure asks for, where the other factor can make up for it:
+        `W H` is the same."""
+        found = list(factors)
+        for mode, structure in enumerate(self.structures):
+            if structure.without_norm is not None and self.structures[1 - mode].scale_free:
+                A = found[mode]
+                found[mode] = structure.nearest(A, 0.0)
+                lengths, given = (np.linalg.norm(B.astype(np.float64), axis=0) for B in (A, found[mode]))
+                found[1 - mode] = found[1 - mode] * (lengths / given).astype(A.dtype)
+        return tuple(found)
+
     # -- units -----------------------------------------------------------------------------------------
 
     def user_objective(self, objective: float) -> float:

@@ -16,6 +16,7 @@ from .limits import Clock, Limits
 from .problem import Factors, Measured, Problem, dead_parts
 from .solvers import Solver
 
+OVER = ("converged", "stalled")  # a solver has nothing more to do
 LEFT = 10  # times `tol`: the relative error at which a run that fits exactly may end
 
 
@@ -171,7 +172,7 @@ class Journey:
             self.remember()
             target, reached = self.control.limits.target, snapshot.history[-1].objective
             self.verdict = "target" if target is not None and reached <= target else snapshot.status
-            if self.verdict in ("converged", "target"):  # it was over, and would be
+            if self.verdict in (*OVER, "target"):  # it was over, and would be
                 return self.finish(self.verdict)
             return self.go_on()
 
@@ -189,13 +190,19 @@ class Journey:
                 if control.show:
                     control.show(len(self.objectives), watch.history[-1])
                 if self.verdict:
-                    return self.finish(self.verdict)
+                    return self.end(self.verdict)
                 if control.keeper and control.keeper.due():
                     control.keeper.keep(self.snapshot(None))
-            self.factors = self.solver.close(self.problem, self.state) or self.factors
-            return self.finish("max_iter")
+            return self.end("max_iter")
         except KeyboardInterrupt:
             return self.finish("interrupted")
+
+    def end(self, status: str) -> Run:
+        """The end of a run that was not interrupted: the solver may have better factors for it."""
+        better = None if status in OVER else self.solver.close(self.problem, self.state)
+        if better is not None:
+            self.factors, self.watch.exact = better, None
+        return self.finish(status)
 
     def finish(self, status: str) -> Run:
         details = self.solver.details(self.problem, self.state)

@@ -43,7 +43,7 @@ class NMF(Model):
         "smooth-l1".
     solver : str or Solver
         "auto" for the best that applies, "hals", "gcd", "newton_kl", "newton", "mu_extrapolated", "weighted_median",
-        scikit-learn's "cd" (one sweep, no extrapolation) and "mu", or a configured solver.
+        "admm", "palm", scikit-learn's "cd" (one sweep, no extrapolation) and "mu", or a configured solver.
     beta_loss : str or float
         As in scikit-learn: "frobenius" (2), "kullback-leibler" (1), "itakura-saito" (0), or any number.
     tol : float
@@ -135,7 +135,7 @@ class NMF(Model):
         loss=None,
         structure_W=None,
         structure_H=None,
-        n_init=1,
+        n_init=None,
         callbacks=(),
         n_threads=None,
     ):

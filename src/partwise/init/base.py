@@ -38,10 +38,9 @@ class Init(ABC):
             raise ValueError(
                 f"init='{self.name}' needs structures that act entry by entry, got {tied[0]}. Use init='random'."
             )
-        factors = self.raw(problem, rng)
+        factors = problem.with_norms([A.astype(problem.data.dtype, copy=False) for A in self.raw(problem, rng)])
         return tuple(
-            np.ascontiguousarray(structure.prox(A.astype(problem.data.dtype, copy=False), 0.0))
-            for structure, A in zip(problem.structures, factors)
+            np.ascontiguousarray(structure.nearest(A, 0.0)) for structure, A in zip(problem.structures, factors)
         )
 
 

@@ -14,8 +14,10 @@ components that are not needed begin anew; starts go through several first penal
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +26,7 @@ from scipy.linalg import cho_factor, cho_solve
 from .. import kernels
 from ..problem import Factors, Problem, Quadratic, gram_of
 from ..structures import Structure
-from .base import Solver, Step, require, whole
+from .base import Solver, Step, check_factors, require, whole
 from .block import State as Descent
 from .block import least_squares_only
 from .palm import PALM
@@ -60,11 +62,12 @@ class Split:
         # an inverse is quicker to apply than a factor, and as good in an iteration that corrects itself
         self.free = kernels.of(right).dense_product(right, inverse(system), 1)
 
-    def project(self, structure: Structure) -> None:
-        """The held copy to the nearest point of its set, and the dual after it."""
+    def project(self, structure: Structure, unit: float) -> None:
+        """The held copy to the nearest point of its set, and the dual after it. In the units of the search the
+        objective is divided by `unit^2`, and so are penalties in the structure."""
         of = kernels.of(self.free)
         target = of.aimed(self.free, self.dual, self.penalty)
-        self.held = structure.prox(target, 1 / self.penalty)
+        self.held = structure.prox(target, 1 / (self.penalty * unit**2))
         self.dual, self.gap, self.size = of.parted(target, self.free, self.held, self.penalty)
 
 
@@ -115,17 +118,18 @@ class ADMM(Solver):
     search: int = 800
     patience: int = 300
     replacements: int = 10
-    start: int = field(default=0, repr=False)  # the number of this start
-    informed: bool = field(default=True, repr=False)  # the factors to start from are worth something
+    start: int = field(default=0, repr=False, init=False)  # the number of this start
+    informed: bool = field(default=True, repr=False, init=False)  # the factors to start from are worth something
 
     max_iter = 2000
     states = (Search, Split, Progress, *PALM.states)
 
     def __post_init__(self):
-        pair = self.penalty if isinstance(self.penalty, tuple) else (self.penalty,)
+        pair = self.penalty if isinstance(self.penalty, tuple) else (self.penalty, self.penalty)
+        numbers = len(pair) == 2 and all(isinstance(number, Real) and number > 0 for number in pair)
         require(
             self,
-            penalty=self.penalty is None or (len(pair) <= 2 and all(number > 0 for number in pair)),
+            penalty=self.penalty is None or numbers,
             enough=0 < self.enough < 1,
             search=whole(self.search),
             patience=whole(self.patience),
@@ -143,7 +147,10 @@ class ADMM(Solver):
         return len(ladder(problem)) if len(problem.modes) > 1 and not all(s.convex for s in problem.structures) else 1
 
     def for_start(self, number, informed):
-        return replace(self, start=number, informed=informed)
+        other = copy.copy(self)
+        object.__setattr__(other, "start", number)
+        object.__setattr__(other, "informed", informed)
+        return other
 
     # -- the state -------------------------------------------------------------------------------------
 
@@ -184,6 +191,8 @@ class ADMM(Solver):
         descent = FINISH.restore(problem, kept.descent.factors, tol, rng, kept.descent)
         state = super().restore(problem, factors, tol, np.random.RandomState(0), kept)  # drawn numbers are thrown away
         state.descent = descent
+        for name in ("free", "held", "dual"):
+            check_factors([getattr(split, name) for split in state.splits], problem)
         return state
 
     # -- steps -----------------------------------------------------------------------------------------
@@ -205,7 +214,7 @@ class ADMM(Solver):
             state.splits[mode].pull(gram, cross, 1 / state.unit)
         error = free_error(problem, state.splits[mode].free, Quadratic(gram, cross), state.unit)
         for mode in problem.modes:
-            state.splits[mode].project(problem.structures[mode])
+            state.splits[mode].project(problem.structures[mode], state.unit)
         return error
 
     def judge(self, problem: Problem, state: Search, error: float) -> None:
@@ -342,8 +351,9 @@ def begin_anew(problem: Problem, state: Search) -> None:
 
 
 def inverse(system: np.ndarray) -> np.ndarray:
-    """Of a positive definite matrix."""
-    return np.ascontiguousarray(cho_solve(cho_factor(system), np.eye(len(system), dtype=system.dtype)))
+    """Of a positive definite matrix, computed in double precision."""
+    root = cho_factor(system.astype(np.float64))
+    return np.ascontiguousarray(cho_solve(root, np.eye(len(system))), dtype=system.dtype)
 
 
 def with_column(A: np.ndarray, k: int, column) -> np.ndarray:

@@ -86,7 +86,7 @@ class Solver(ABC):
         return {}
 
     def close(self, problem: Problem, state: Any) -> Factors | None:
-        """Better factors than those of the last step, if they can be had, when iterations or time are used up."""
+        """Better factors than those of the last step, if they can be had, when a run ends before its solver is done."""
         return None
 
     @abstractmethod

@@ -1,8 +1,8 @@
 """Block descent: update one factor at a time.
 
-What `hals`, `gcd`, `mu`, `newton`, `newton_kl` and `weighted_median` share: the alternation, what is known of the loss
-in each factor and when that goes stale, extrapolation between the blocks, and the measures of progress, all of which
-come from work that the updates need anyway.
+What `hals`, `palm`, `gcd`, `mu`, `newton`, `newton_kl` and `weighted_median` share: the alternation, what is known of
+the loss in each factor and when that goes stale, extrapolation between the blocks, and the measures of progress, all of
+which come from work that the updates need anyway.
 """
 
 from __future__ import annotations

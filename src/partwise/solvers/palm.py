@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .. import kernels
-from ..problem import Factors, Problem, Quadratic, curvature_of
+from ..problem import Problem, Quadratic, curvature_of
 from ..structures import Structure
 from .base import require, whole
 from .block import Update, least_squares_only
@@ -41,37 +41,43 @@ class PALM(HALS):
         return super().init(relaxed(problem), factors, tol, rng)
 
     def step(self, problem, state):
-        before, resting = state.objective, state.beta == 0 and state.tol > 0
+        before, objective, resting = state.factors, state.objective, state.beta == 0 and state.tol > 0
         step = super().step(relaxed(problem), state)
-        stuck = resting and step.objective >= before
-        return step._replace(factors=restored(problem, step.factors), done=stuck)
+        if problem.separable:  # each row goes on as long as it moves, whatever the others do
+            stuck = objective < np.inf and all(map(np.array_equal, before, state.factors))
+        else:
+            stuck = step.objective >= objective
+        return step._replace(factors=problem.with_norms(step.factors), done=resting and stuck)
 
     def update(self, problem, mode, state, rows):
-        structure, (gram, cross) = problem.structures[mode], state.expansions[mode]
+        structure, A = problem.structures[mode], state.points[mode]
         if moves_freely(structure):
             return super().update(problem, mode, state, rows)
-        A = state.points[mode]
-        gains = structure.gains(A, *Quadratic(gram, cross).steepest(A))
-        if rows.size == len(A):
-            return Update(self.descend_face(problem, mode, state, A, cross), problem.relative_gain(gains))
+        gram, cross = state.expansions[mode]
+        gram = gram - gram.dtype.type(structure.ridge) * np.eye(problem.rank, dtype=gram.dtype)  # it is in the prox
+        known = problem.separable  # for each row, already
+        stationarity = 0.0 if known else problem.stationarity_of(state.points, mode, state.expansions[mode])
+        if structure.rowwise and rows.size < len(A):
+            moved = self.descend_face(problem, mode, state.tol, A[rows], Quadratic(gram, cross[rows]))
+        else:
+            moved = self.descend_face(problem, mode, state.tol, A, Quadratic(gram, cross))[rows]
         factor = A.copy()
-        factor[rows] = self.descend_face(problem, mode, state, A[rows], cross[rows])
-        return Update(factor, problem.relative_gain(gains))
+        factor[rows] = moved
+        return Update(factor, stationarity)
 
-    def descend_face(self, problem, mode, state, A, cross) -> np.ndarray:
+    def descend_face(self, problem, mode, tol, A, known: Quadratic) -> np.ndarray:
         """Projected steps, and coordinate descent among what they leave nonzero; A itself where that is no descent,
         since the projection may be an approximation."""
-        structure, gram = problem.structures[mode], state.expansions[mode].gram
-        expansion = Quadratic(gram, cross)
-        moved = self.project(structure, A, expansion)
+        structure, (gram, cross) = problem.structures[mode], known
+        moved = self.project(structure, A, known)
         face = structure.face(moved)
         if face is not None:
             ridged = gram + gram.dtype.type(face.ridge) * np.eye(problem.rank, dtype=gram.dtype)
             order, rows = np.arange(problem.rank), np.arange(len(A))
-            sweeps = self.inner(problem, mode, state.tol)
+            sweeps = self.inner(problem, mode, tol)
             moved, _ = kernels.of(A).hals(moved, cross, ridged, face.box(moved), order, sweeps, rows)
         moved = structure.reselect(moved, gram, cross, STARTS[problem.separable])
-        return better_of(structure, A, moved, expansion)
+        return better_of(structure, A, moved, known)
 
     def project(self, structure: Structure, A: np.ndarray, expansion: Quadratic) -> np.ndarray:
         gram, cross = expansion
@@ -111,15 +117,3 @@ def relaxed(problem: Problem) -> Problem:
         for mode, structure in enumerate(problem.structures)
     ]
     return replace(problem, structures=tuple(structures))
-
-
-def restored(problem: Problem, factors: Factors) -> Factors:
-    """Factors of the relaxed problem with their norms again."""
-    factors = list(factors)
-    for mode, structure in enumerate(problem.structures):
-        if structure.without_norm is not None and problem.structures[1 - mode].scale_free:
-            A = factors[mode]
-            factors[mode] = structure.prox(A, 0.0)
-            lengths, given = (np.linalg.norm(B.astype(np.float64), axis=0) for B in (A, factors[mode]))
-            factors[1 - mode] = factors[1 - mode] * (lengths / given).astype(A.dtype)
-    return tuple(factors)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .base import Structure, beyond_rounding
 from .elementwise import FREE, Elementwise
+from .entries import OverEntries
 from .orthogonal import Tied
 from .shape import Monotone, Smooth
 from .vectors import Vectors
@@ -38,8 +39,21 @@ class All(Structure):
         return all(part.rowwise for part in self.parts)
 
     @property
+    def outlined(self) -> Structure:
+        """What binding will make of it, as far as that can be said without a shape."""
+        return combined([outline(part) for part in self.parts], repr(self))
+
+    @property
     def exact(self):
-        return combined([outline(part) for part in self.parts], repr(self)).exact
+        return self.outlined.exact
+
+    @property
+    def convex(self):
+        return self.outlined.convex
+
+    @property
+    def nonnegative(self):
+        return self.outlined.nonnegative
 
     def bind(self, shape, transposed, name):
         whole = combined([part.bind(shape, transposed, name) for part in self.parts], f"{name} satisfies {self}")
@@ -68,6 +82,7 @@ def outline(part: Structure) -> Structure:
 def combined(parts: list[Structure], what: str) -> Structure:
     """All parts as one structure: by a closed form of the whole set where one is known, else by projections onto one
     set after the other."""
+    parts = [piece for part in parts for piece in pieces(part)]
     entries = merged([part for part in parts if isinstance(part, Elementwise)], what)
     others = [part for part in parts if not isinstance(part, Elementwise)]
     if not others:
@@ -75,6 +90,13 @@ def combined(parts: list[Structure], what: str) -> Structure:
     if whole := closed_form(entries, others):
         return whole
     return in_turns(entries, others)
+
+
+def pieces(part: Structure) -> list[Structure]:
+    """A part that is a combination already, with what holds of its entries apart."""
+    if isinstance(part, OverEntries) and not part.entries.free:
+        return [part.entries, part.altered(entries=FREE)]
+    return [part]
 
 
 def closed_form(entries: Elementwise, others: list[Structure]) -> Structure | None:
@@ -288,6 +310,14 @@ class Columns(Structure):
         return all(structure.cone for structure in self.structures)
 
     @property
+    def rowwise(self):
+        return all(structure.rowwise for structure in self.structures)
+
+    @property
+    def apart(self):
+        return all(structure.apart for structure in self.structures)
+
+    @property
     def convex(self):
         return all(structure.convex for structure in self.structures)
 
@@ -306,6 +336,9 @@ class Columns(Structure):
 
     def value(self, A):
         return sum(structure.value(A[:, indices]) for indices, structure in self.parts)
+
+    def row_values(self, A):
+        return sum(structure.row_values(A[:, indices]) for indices, structure in self.parts)
 
     def each(self, A, function):
         """A with every group of components replaced by `function(structure, group)`."""

@@ -156,7 +156,9 @@ class Elementwise(Structure):
         return Elementwise(self.lower, self.upper, binary=self.binary)
 
     def holding_zeros(self, A):
-        """The same bounds where A is not 0; what is 0 stays."""
+        """The same bounds where A is not 0; what is 0 stays. None where nothing lies between the bounds."""
+        if self.binary:
+            return None
         lower, upper = (np.where(A == 0, 0.0, b) for b in (self.lower, self.upper))
         return Elementwise(lower, upper, self.l1, self.l2)
 
