@@ -43,7 +43,7 @@ LOSSES |= {"smooth-l1": ["l1"], "greedy-l1": ["l1"]}
 
 
 @pytest.mark.parametrize("init, losses", LOSSES.items(), ids=LOSSES)
-@pytest.mark.parametrize("shape", [(30_000, 20_000), (20_000, 30_000)])
+@pytest.mark.parametrize("shape", [(30_000, 20_000), pytest.param((20_000, 30_000), marks=pytest.mark.slow)])
 def test_peak_memory_of_sparse_data(init, losses, shape):
     """Dense, X or W @ H would take 4.8 GB, a float64 mask of it too; all we may hold is a few copies of X and of
     the factors."""
@@ -79,6 +79,7 @@ print(peak() - before)
     assert int(run.stdout) < 60e6
 
 
+@pytest.mark.slow
 def test_peak_memory_of_the_rigorous_bound():
     """A long sparse matrix with a short side: the Gram of that side, and no more."""
     shape, nonzeros = (1_000_000, 300), 2_000_000
