@@ -253,12 +253,15 @@ def swimmers() -> str:
 def draw_swimmers(shown: dict[str, np.ndarray]) -> None:
     shown = {name: H for name, H in shown.items() if "equal" not in name}
     figure = Figure(figsize=(11, 3.4), layout="constrained")
-    for block, (name, H) in zip(figure.subfigures(1, len(shown)), shown.items()):
+    for block, (name, H) in zip(figure.subfigures(1, len(shown), wspace=0.06), shown.items()):
         block.suptitle(name, fontsize=10)
         for k, ax in enumerate(block.subplots(5, 4).ravel()):
-            ax.axis("off")
-            if k < len(H):
-                ax.imshow(H[k].reshape(32, 32)[1:30, 4:29], cmap="gray_r", vmin=0)
+            if k >= len(H):
+                ax.axis("off")
+                continue
+            ax.imshow(H[k].reshape(32, 32)[1:30, 4:29], cmap="gray_r", vmin=0)
+            ax.set(xticks=[], yticks=[])
+            ax.spines[:].set_color("#cccccc")
     figure.savefig(ROOT / "docs" / "swimmer.png", dpi=130)
 
 
