@@ -39,7 +39,7 @@ RANGE = (1e-5, 1e3)  # penalties stay between these, in units of the rank
 LADDERS = {True: (1.0, 3.0, 1.0, 3.0), False: (0.01, 1.0, 0.1, 0.01)}
 WORTH = 1e-3  # the least relative gain that counts
 STALE = (60, 0.01)  # in so many iterations the error has to fall by this share, or a component is replaced
-PARALLEL = 0.95  # cosine of two components, one of which is not needed
+PARALLEL = 0.9  # cosine of two components, one of which is not needed
 EXACT = 1e-7  # relative error at which the search has found what there is
 FINISH = PALM()
 
