@@ -257,6 +257,28 @@ def test_a_run_that_is_called_off_ends_with_descent_too():
     assert early.objective == pytest.approx(0.5 * np.square(PLANTED.X - early.W @ early.H).sum())
 
 
+@pytest.mark.parametrize(
+    "stated", [s.Binary() & s.Simplex(), s.Binary() & s.Sparse(1) & s.UnitNorm(per="item")], ids=str
+)
+def test_groups_of_samples(stated):
+    """One part for each sample: rows with a single 1."""
+    result = pw.factorize(PLANTED.X, 4, structure_W=stated, random_state=0)
+    assert stated.exact
+    assert sorted(np.unique(result.W)) == [0, 1]
+    assert np.all(result.W.sum(axis=1) == 1)
+
+
+def test_rounding_is_not_used_to_cheat():
+    """Nonnegative rows of sum 1 and norm 1 have a single nonzero, whatever tiny entries could be multiplied by."""
+    result = pw.factorize(PLANTED.X, 4, structure_W=s.Simplex() & s.UnitNorm(per="item"), random_state=0, n_init=1)
+    assert np.abs(result.H).max() < 1e3 * PLANTED.X.max()
+
+
+def test_sets_that_contradict_each_other_are_warned_of():
+    with pytest.warns(UserWarning, match="H is not in the set .* off by up to"):
+        pw.factorize(PLANTED.X, 4, structure_H=s.UnitNorm() & s.Box(0, 0.1), n_init=1, max_iter=20, random_state=0)
+
+
 def test_a_stalled_run_stays_as_it_is(tmp_path):
     settings = {"structure_W": s.Sparse(2), "structure_H": s.UnitNorm(), "n_init": 1, "random_state": 0, "tol": 1e-13}
     first = pw.factorize(PLANTED.X, 4, checkpoint=tmp_path / "run.partwise", **settings)

@@ -138,7 +138,20 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         raise run.failure
     warn_if_unfinished(run, control.limits)
     warn_if_unreached(proof)
+    warn_if_infeasible(proof, stated)
     return result
+
+
+def warn_if_infeasible(proof: Certificate, stated: tuple[Structure, ...]) -> None:
+    for name, violation, structure in zip("WH", proof.violations, stated):
+        if violation > 0:
+            warnings.warn(
+                f"{name} is not in the set {structure}: it is off by up to {violation:.1e}. Sets are projected onto in "
+                "turns here, and did not come together: they may contradict each other, or be hard to meet at once. "
+                "See structure.exact, and result.certificate.",
+                UserWarning,
+                stacklevel=3,
+            )
 
 
 def warn_if_unreached(proof: Certificate) -> None:

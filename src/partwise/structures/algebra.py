@@ -198,7 +198,12 @@ class Turns(Structure):
             change = np.max(np.abs(A - before), initial=0)
             if not beyond_rounding(2 * moved, A) or change <= np.finfo(A.dtype).eps * np.max(np.abs(A), initial=0):
                 break  # all agree, or they go round in circles
-        return A
+        return self.without_dust(A)
+
+    def without_dust(self, A):
+        """A with 0 for entries that are rounding, where that is in the set: the other factor could blow them up."""
+        clean = np.where(np.abs(A) <= np.finfo(A.dtype).eps * np.max(np.abs(A), initial=0), A.dtype.type(0), A)
+        return clean if self.violation(clean) <= self.violation(A) else A
 
     def violation(self, A):
         return beyond_rounding(max(member.violation(A) for member in self.members), A)

@@ -34,12 +34,15 @@ class UnitNorm(Vectors):
         return self.size
 
     def takes(self, entries):
-        return entries.plain
+        return entries.plain or two_values(entries)
 
     def rescaled(self, exponent, objective_exponent):
-        return self.altered(size=math.ldexp(self.size, -exponent))
+        entries = self.entries.rescaled(exponent, objective_exponent)
+        return self.altered(entries=entries, size=math.ldexp(self.size, -exponent))
 
     def values(self, A, step, mask):
+        if self.entries.binary:
+            return one_hot(A, mask, self.axis, self.size)
         best = self.entries.prox(A, 0.0)
         best = best if mask is None else np.where(mask, best, best.dtype.type(0))
         norm = lengths(best, self.axis)
@@ -64,7 +67,7 @@ class UnitNorm(Vectors):
 
     @property
     def without_norm(self):
-        if self.per == "item":
+        if self.per == "item" or self.entries.binary:
             return None
         return Vectors(self.per, self.most, self.groups, self.counts, self.entries) if self.chosen else self.entries
 
@@ -92,7 +95,7 @@ class Simplex(Vectors):
     def takes(self, entries):
         bounds = entries.convex and entries.l1 == entries.l2 == 0
         alike = np.ndim(entries.lower) == np.ndim(entries.upper) == 0 and entries.lower <= 0
-        return bounds and (alike or not self.chosen)
+        return two_values(entries) or (bounds and (alike or not self.chosen))
 
     @staticmethod
     def limits(entries: Elementwise):
@@ -116,6 +119,8 @@ class Simplex(Vectors):
         return A
 
     def values(self, A, step, mask):
+        if self.entries.binary:
+            return one_hot(A, mask, self.axis, self.size)
         V = self.vectors(A.astype(np.float64, copy=False))
         low, high = (
             self.vectors(b) if np.ndim(b) else np.full((1, V.shape[1]), float(b)) for b in self.limits(self.entries)
@@ -198,3 +203,16 @@ def lengths(A: np.ndarray, axis: int) -> np.ndarray:
         return np.sqrt(np.einsum("ij,ij->i", A, A, dtype=np.float64))[:, None]
     # a sum along rows that lie in one piece is by halves: that of a long column one by one is off by more
     return np.sqrt(np.sum(np.square(np.ascontiguousarray(A.T), dtype=np.float64), axis=1))[None]
+
+
+def two_values(entries: Elementwise) -> bool:
+    """Whether entries are 0 or 1, for all alike."""
+    return entries.binary and np.ndim(entries.lower) == np.ndim(entries.upper) == 0 and entries.lower == 0
+
+
+def one_hot(A: np.ndarray, mask: np.ndarray | None, axis: int, size: float) -> np.ndarray:
+    """The nearest vectors with a single entry `size`: where the largest one is."""
+    place = np.argmax(A if mask is None else np.where(mask, A, -np.inf), axis=axis, keepdims=True)
+    best = np.zeros_like(A)
+    np.put_along_axis(best, place, A.dtype.type(size), axis)
+    return best
