@@ -492,12 +492,15 @@ def test_swimmer_in_nearly_every_run(codes, grouped):
 
 
 @pytest.mark.slow
-def test_palm_alone_descends_on_faces():
-    """The baseline that `admm` ends with: monotone, feasible, and worse."""
+def test_palm_alone_descends_and_ends_higher():
+    """The descent that `admm` ends with: monotone, and worse on average."""
     X = make_parts(200, 300, 8, zeros=0.8, noise=0.05, random_state=0).X
     stated = s.NonNegative() & s.Sparse(60, per="component")
-    one, other = (
-        pw.factorize(X, 8, structure_H=stated, solver=solver, n_init=1, random_state=0) for solver in (PALM(), ADMM())
-    )
-    assert np.all(np.diff([record.objective for record in one.history]) <= 1e-9)
-    assert other.objective <= one.objective * 1.001
+    objectives = []
+    for seed in range(4):
+        settings = {"structure_H": stated, "n_init": 1, "random_state": seed}
+        palm, admm = (pw.factorize(X, 8, solver=solver, **settings) for solver in (PALM(), ADMM()))
+        assert np.all(np.diff([record.objective for record in palm.history]) <= 1e-9)
+        objectives.append((palm.objective, admm.objective))
+    palm_mean, admm_mean = np.mean(objectives, axis=0)
+    assert admm_mean < palm_mean
