@@ -87,7 +87,7 @@ def inputs(shape, seed=0):
 def samples(case, seed=0):
     """One factor of many vectors, or many factors that are one vector each."""
     if case.per == "all":
-        return [row.reshape(TIED) for row in inputs((36, TIED[0] * TIED[1]), seed)] + [inputs(TIED, seed)]
+        return [row.reshape(TIED) for row in inputs((MANY, TIED[0] * TIED[1]), seed)] + [inputs(TIED, seed)]
     A = inputs((MANY, SIZE), seed)
     return [A if case.per == "item" else np.ascontiguousarray(A.T)]
 

@@ -109,13 +109,10 @@ def closed_form(entries: Elementwise, others: list[Structure]) -> Structure | No
 
 def in_turns(entries: Elementwise, others: list[Structure]) -> Structure:
     """Dykstra's method where all sets are convex, else one after the other: entries, then how many, then norms."""
-    members: list[Structure] = []
-    alone = [] if entries.free else [entries]
-    for part in others:
-        form = closed_form(entries.bounds(), [part])
-        members.append(form or part)
-    if (entries.l1 or entries.l2 or any(m is p for m, p in zip(members, others))) and alone:
-        members = alone + members
+    members = [closed_form(entries.bounds(), [part]) or part for part in others]
+    unsaid = entries.l1 or entries.l2 or any(member is part for member, part in zip(members, others))
+    if unsaid and not entries.free:
+        members = [entries, *members]
     members.sort(key=lambda member: member.stage)
     return (Dykstra if all(member.convex for member in members) else Successive)(tuple(members))
 
@@ -271,18 +268,11 @@ class Columns(Structure):
         rest = [part for part in parts if not isinstance(part, cls)]
         if len(own) != 1 or not all(part.columnwise for part in rest):
             return None
-        return own[0].altered(
-            parts=tuple(
-                (
-                    indices,
-                    combined(
-                        [entries.columns(list(indices)), *(p.columns(list(indices)) for p in rest), inner],
-                        "a component",
-                    ),
-                )
-                for indices, inner in own[0].parts
-            )
-        )
+        pairs = []
+        for indices, inner in own[0].parts:
+            general = [part.columns(list(indices)) for part in (entries, *rest)]
+            pairs.append((indices, combined([*general, inner], "a component")))
+        return own[0].altered(parts=tuple(pairs))
 
     def bind(self, shape, transposed, name):
         members = [j for indices, _ in self.parts for j in indices]

@@ -17,28 +17,33 @@ SLACK = 1e-12  # of a sum of bounds, relative: ten times 0.1 is less than 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class UnitNorm(Vectors):
-    """Each component (or item) has `|a| = 1`."""
+class Sized(Vectors):
+    """Vectors of a given size, in the units of the problem."""
 
-    size: float = 1.0  # the norm, in the units of the problem
+    size: float = 1.0
     core = True
     stage = 4
     scale_free = False
-    convex = False
-
-    def __init__(self, per: str = "component"):
-        super().__init__(per=per)
 
     @property
     def magnitude(self):
         return self.size
 
+    def rescaled(self, exponent, objective_exponent):
+        return super().rescaled(exponent, objective_exponent).altered(size=math.ldexp(self.size, -exponent))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnitNorm(Sized):
+    """Each component (or item) has `|a| = 1`."""
+
+    convex = False
+
+    def __init__(self, per: str = "component"):
+        super().__init__(per=per)
+
     def takes(self, entries):
         return entries.plain or two_values(entries)
-
-    def rescaled(self, exponent, objective_exponent):
-        entries = self.entries.rescaled(exponent, objective_exponent)
-        return self.altered(entries=entries, size=math.ldexp(self.size, -exponent))
 
     def values(self, A, step, mask):
         if self.entries.binary:
@@ -76,21 +81,13 @@ class UnitNorm(Vectors):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Simplex(Vectors):
+class Simplex(Sized):
     """Each item (or component) is nonnegative and adds up to 1."""
 
-    size: float = 1.0  # the sum, in the units of the problem
-    core = True
-    stage = 4
     nonnegative = True
-    scale_free = False
 
     def __init__(self, per: str = "item"):
         super().__init__(per=per)
-
-    @property
-    def magnitude(self):
-        return self.size
 
     def takes(self, entries):
         bounds = entries.convex and entries.l1 == entries.l2 == 0
@@ -110,10 +107,6 @@ class Simplex(Vectors):
         low, high = low.sum(axis=self.axis), high.sum(axis=self.axis)
         if np.any(low > self.size * (1 + SLACK)) or np.any(high < self.size * (1 - SLACK)):
             raise ValueError(f"no value of {name} satisfies {self}: its bounds do not let each {self.per} add up to 1")
-
-    def rescaled(self, exponent, objective_exponent):
-        entries = self.entries.rescaled(exponent, objective_exponent)
-        return self.altered(entries=entries, size=math.ldexp(self.size, -exponent))
 
     def scores(self, A, step):
         return A

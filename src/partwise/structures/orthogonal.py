@@ -73,6 +73,8 @@ class OrthogonalTo(Tied):
     def settle(self, A):
         if self.entries.nonnegative:
             return self.split_items(A)
+        if self.violation(A) == 0:
+            return A.copy()  # the eigenvector of a point of the set may be ill-determined, and would move it
         return self.along_eigenvector(A) if self.closed else self.one_round(A)
 
     def split_items(self, A):

@@ -11,8 +11,9 @@ from .mu import mu
 from .newton import newton
 from .newton_kl import newton_kl
 from .products import dense_product, is_narrow, sparse_product, transposed_product
-from .projections import keep_largest, one_peak, rising, smooth, with_ratio, with_sum
+from .projections import keep_largest, with_ratio, with_sum
 from .pursuit import pursue
+from .shapes import one_peak, rising, smooth
 from .smooth_l1 import smooth_l1
 from .splits import aimed, parted, pulled
 from .sums import extremes, gram, inner, power_sums, sum_abs, sum_squares

@@ -1,0 +1,135 @@
+"""Vectors of a shape, the rows of an array, each on its own: rising, with one peak, smooth."""
+
+import numpy as np
+
+from .base import compiled
+from .projections import over_rows
+
+
+@compiled
+def _pool(v, lower, upper, starts, levels, spreads, errors):
+    """The best nondecreasing fit to every beginning of v (pool adjacent violators, bounds by clipping). That to the
+    first j + 1 values ends in a block from `starts[j]` on with the mean `levels[j]` and the squares `spreads[j]` around
+    it, and before that it is the fit to the first `starts[j]`; `errors[j + 1]` is its squared error."""
+    errors[0] = 0
+    for j in range(v.size):
+        start, level, spread = j, v[j], 0.0
+        while start > 0 and levels[start - 1] >= level:
+            before = starts[start - 1]
+            gap, share = level - levels[start - 1], (j + 1 - start) / (j + 1 - before)
+            spread += spreads[start - 1] + gap * gap * (start - before) * share
+            level = levels[start - 1] + gap * share
+            start = before
+        off = level - min(max(level, lower), upper)
+        starts[j], levels[j], spreads[j] = start, level, spread
+        errors[j + 1] = errors[start] + spread + off * off * (j + 1 - start)
+
+
+@compiled
+def _unfold(starts, levels, n, lower, upper, x):
+    """The fit to the first n values."""
+    while n > 0:
+        level = min(max(levels[n - 1], lower), upper)
+        start = starts[n - 1]
+        for place in range(start, n):
+            x[place] = level
+        n = start
+
+
+@compiled
+def _rising(V, lower, upper, out, start, stop):
+    n = V.shape[1]
+    starts, levels, spreads, errors = np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n + 1)
+    for i in range(start, stop):
+        _pool(V[i], lower, upper, starts, levels, spreads, errors)
+        _unfold(starts, levels, n, lower, upper, out[i])
+
+
+@compiled
+def _one_peak(V, lower, upper, out, start, stop):
+    n = V.shape[1]
+    starts, levels, spreads = np.empty((2, n), np.int64), np.empty((2, n)), np.empty(n)
+    up, down = np.empty(n + 1), np.empty(n + 1)
+    for i in range(start, stop):
+        v, x = V[i], out[i]
+        _pool(v, lower, upper, starts[0], levels[0], spreads, up)
+        _pool(v[::-1], lower, upper, starts[1], levels[1], spreads, down)
+        top = 0
+        for split in range(1, n + 1):
+            if up[split] + down[n - split] < up[top] + down[n - top]:
+                top = split
+        _unfold(starts[0], levels[0], top, lower, upper, x)
+        _unfold(starts[1], levels[1], n - top, lower, upper, x[::-1])
+
+
+def rising(V, lower, upper):
+    """The nearest nondecreasing rows within bounds, two numbers."""
+    return over_rows(_rising, V, lower, upper)
+
+
+def one_peak(V, lower, upper):
+    """The nearest rows that rise and then fall, within bounds, two numbers: rise and fall split at the best place."""
+    return over_rows(_one_peak, V, lower, upper)
+
+
+@compiled
+def _smoothed(v, zero, weight, excess, x):
+    """`(1 + weight D'D) x = v`, D the differences, with x held at 0 where `zero`: elimination, in which pivots are
+    `weight + excess` (the last one without the weight), so that nothing cancels."""
+    n = v.size
+    for j in range(n):
+        if zero[j]:
+            x[j] = 0
+            continue
+        excess[j], x[j] = 1.0, v[j]
+        if j > 0 and zero[j - 1]:
+            excess[j] += weight
+        elif j > 0:
+            share = weight / (weight + excess[j - 1])
+            excess[j] += share * excess[j - 1]
+            x[j] += share * x[j - 1]
+    for j in range(n - 1, -1, -1):
+        if not zero[j]:
+            following, before = (x[j + 1], weight) if j < n - 1 else (0.0, 0.0)
+            x[j] = (x[j] + before * following) / (before + excess[j])
+
+
+@compiled
+def _smooth(V, weight, lower, out, start, stop):
+    """Entries that would be below the bound are held there, and let go where they pull upwards: the matrix has no
+    positive entry beside its diagonal, so that this ends after a few rounds at the optimum."""
+    n = V.shape[1]
+    zero, excess, v = np.empty(n, np.bool_), np.empty(n), np.empty(n)
+    for i in range(start, stop):
+        x = out[i]
+        shift = lower if lower > -np.inf else 0.0
+        for j in range(n):
+            v[j] = V[i, j] - shift
+            zero[j] = False
+        for _ in range(n + 1):
+            _smoothed(v, zero, weight, excess, x)
+            changed = False
+            for j in range(n):
+                if lower == -np.inf:
+                    break
+                if zero[j]:
+                    slope = -v[j]  # of the objective at 0
+                    if j > 0:
+                        slope -= weight * x[j - 1]
+                    if j < n - 1:
+                        slope -= weight * x[j + 1]
+                    if slope < 0:
+                        zero[j] = False
+                        changed = True
+                elif x[j] < 0:
+                    zero[j] = True
+                    changed = True
+            if not changed:
+                break
+        for j in range(n):
+            x[j] += shift
+
+
+def smooth(V, weight, lower):
+    """`argmin weight/2 |D x|^2 + 1/2 |x - v|^2` over `x >= lower` (or -inf) for each row v, D its differences."""
+    return over_rows(_smooth, V, weight, lower)
