@@ -37,6 +37,7 @@ STRUCTURES = {
     "unit_norm": structures.UnitNorm,
     "simplex": structures.Simplex,
     "hoyer": structures.Hoyer,
+    "group_sparsity": structures.GroupSparsity,
     "orthogonal_to": structures.OrthogonalTo,
     "orthogonal": structures.Orthogonal,
     "monotone": structures.Monotone,
@@ -55,6 +56,7 @@ SOLVERS: dict[str, Any] = {
     "weighted_median": solvers.WeightedMedian,
     "admm": solvers.ADMM,
     "palm": solvers.PALM,
+    "mixed_norm": solvers.MixedNorm,
 }
 
 INITS = {

@@ -54,6 +54,7 @@ TIED = {
     "unit_norm": s.UnitNorm(),
     "simplex": s.Simplex(),
     "hoyer": s.Hoyer(0.4),
+    "group_sparsity": s.GroupSparsity([1, 2], [0.3, 0.6]),
     "orthogonal_to": s.OrthogonalTo(1),
     "orthogonal": s.Orthogonal(),
     "monotone": s.Monotone(),
@@ -63,6 +64,7 @@ TIED = {
     "projection": s.Projection(lambda H: np.clip(H, 0, 1), name="clipped", exact=True, convex=True, nonnegative=True),
     "nonnegative & sparse": s.NonNegative() & s.Sparse(4, per="component"),
     "nonnegative & sparse & unit_norm": s.NonNegative() & s.Sparse(4, per="component") & s.UnitNorm(),
+    "sparse & group_sparsity": s.Sparse(4, per="component") & s.GroupSparsity(sparsity=0.5),
     "nonnegative & orthogonal_to": s.NonNegative() & s.OrthogonalTo(2, nonzeros=3),
     "nonnegative & orthogonal_to, successive": s.NonNegative() & s.OrthogonalTo(2, nonzeros=3, method="successive"),
     "nonnegative & pattern & equal_nonzeros": s.NonNegative() & s.Pattern([1, 2], 1) & s.EqualNonzeros(2),
@@ -89,7 +91,12 @@ SOLVERS = {
     "weighted_median, thorough": solvers.WeightedMedian(sweeps=3, exact_blocks=True),
     "admm": solvers.ADMM(),
     "palm": solvers.PALM(),
+    "mixed_norm": solvers.MixedNorm(),
+    "mixed_norm, plain": solvers.MixedNorm(rounds=1, extrapolate=False),
 }
+
+# what a solver is for, where it does not take nonnegative factors without more
+NEEDED = {solvers.MixedNorm: s.GroupSparsity(sparsity=0.4)}
 
 INITS = {
     "random": init.Random(),

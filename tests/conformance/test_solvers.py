@@ -15,7 +15,7 @@ from partwise.problem import pose
 from partwise.solve import Control, solve
 from partwise.structures import Fixed, NonNegative
 
-from .tables import LOSSES, PLANTED, RANK, SHAPE, SOLVERS, STRUCTURES, TIED, problem_of
+from .tables import LOSSES, NEEDED, PLANTED, RANK, SHAPE, SOLVERS, STRUCTURES, TIED, problem_of
 
 LARGE = make_parts(500, 400, 4, zeros=0.6, noise=0.1, random_state=0)
 
@@ -143,7 +143,12 @@ def test_same_seed_same_bits(problem, solver):
 
 def loss_for(solver):
     """The first in the table that a solver minimises."""
-    return next(loss for loss in LOSSES.values() if solver.supports(problem_of(NonNegative(), loss)) is None)
+    return next(loss for loss in LOSSES.values() if solver.supports(problem_of(needed(solver), loss)) is None)
+
+
+def needed(solver):
+    """What a solver is for, in one factor."""
+    return NEEDED.get(type(solver), NonNegative())
 
 
 @pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
@@ -153,7 +158,7 @@ def loss_for(solver):
 def test_same_bits_for_any_number_of_threads(solver, structure, store, dtype, monkeypatch):
     """Enough rows for several tasks in every kernel, which is checked too."""
     data = as_data(store(LARGE.X.astype(dtype)))
-    problem = pose(data, loss_for(solver), (NonNegative(), structure), 4).normalized()
+    problem = pose(data, loss_for(solver), (needed(solver), structure), 4).normalized()
     monkeypatch.setattr(threads, "pieces", lambda *_: 8)
     tasks, run_tasks = [], threads.run
 
@@ -202,7 +207,7 @@ def test_float32_is_honest(solver, noise):
     """Descent up to the rounding of the type, and the truth about the final error."""
     X = make_parts(3000, 40, 5, noise=noise, random_state=1).X.astype(np.float32)
     loss = loss_for(solver)
-    problem = pose(as_data(X), loss, (NonNegative(), NonNegative()), 5).normalized()
+    problem = pose(as_data(X), loss, (needed(solver), NonNegative()), 5).normalized()
     result = run(problem, solver, max_iter=60)
     objective = np.array([record.objective for record in result.history])
     size = np.power(X.astype(float), loss.degree).sum()

@@ -5,6 +5,7 @@ from .base import Solver, Step
 from .block import BlockDescent
 from .gcd import GCD
 from .hals import HALS
+from .mixed_norm import MixedNorm
 from .mu import MU
 from .newton import Newton
 from .newton_kl import NewtonKL
@@ -18,6 +19,7 @@ __all__ = [
     "MU",
     "PALM",
     "BlockDescent",
+    "MixedNorm",
     "Newton",
     "NewtonKL",
     "Solver",

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import kernels
 from ..problem import Expansion, Factors, Problem
+from ..structures import Structure
 from .base import Solver, Step
 
 
@@ -100,8 +101,10 @@ class BlockDescent(Solver):
         """What `update` needs to know of the objective in this factor; kept until another factor changes."""
         return problem.expansion(state.points, mode)
 
-    def beyond(self, new: np.ndarray, old: np.ndarray, beta: float, box: tuple) -> np.ndarray:
-        """A point beyond the last step of a factor, within its bounds."""
+    def beyond(self, new: np.ndarray, old: np.ndarray, beta: float, box: tuple | Structure) -> np.ndarray:
+        """A point beyond the last step of a factor, within its bounds, or its structure."""
+        if isinstance(box, Structure):
+            return box.nearest(new + new.dtype.type(beta) * (new - old), 0.0)
         return kernels.of(new).extrapolate(new, old, beta, box)
 
     def init(self, problem, factors, tol, rng):

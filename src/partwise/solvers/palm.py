@@ -89,11 +89,6 @@ class PALM(HALS):
             A = structure.nearest(A - size * (A @ gram - cross), float(size))
         return A
 
-    def beyond(self, new, old, beta, box):
-        if isinstance(box, Structure):
-            return box.nearest(new + new.dtype.type(beta) * (new - old), 0.0)
-        return super().beyond(new, old, beta, box)
-
 
 def moves_freely(structure: Structure) -> bool:
     """Whether coordinate descent takes this structure."""

@@ -2,6 +2,7 @@
 
 from .algebra import All, Columns
 from .base import Structure
+from .budgets import GroupSparsity, project_groups
 from .custom import Projection
 from .elementwise import L1, L2, Binary, Box, Elastic, Elementwise, Fixed, Free, NonNegative
 from .norm import Hoyer, Simplex, UnitNorm
@@ -21,6 +22,7 @@ __all__ = [
     "EqualNonzeros",
     "Fixed",
     "Free",
+    "GroupSparsity",
     "Hoyer",
     "Monotone",
     "NonNegative",
@@ -34,4 +36,5 @@ __all__ = [
     "Structure",
     "Unimodal",
     "UnitNorm",
+    "project_groups",
 ]

@@ -2,11 +2,13 @@
 compiled bodies are module-level functions of arrays and numbers, cached on disk."""
 
 from ..threads import blas
+from .budgets import with_budgets
 from .expansion import expansion, losses
 from .extrapolate import extrapolate
 from .gains import gain_columns, gain_rows
 from .gcd import gcd
 from .hals import hals
+from .mixed_norm import mixed_norm
 from .mu import mu
 from .newton import newton
 from .newton_kl import newton_kl
@@ -37,6 +39,7 @@ __all__ = [
     "is_narrow",
     "keep_largest",
     "losses",
+    "mixed_norm",
     "mu",
     "newton",
     "newton_kl",
@@ -54,6 +57,7 @@ __all__ = [
     "sum_squares",
     "transposed_product",
     "weighted_median",
+    "with_budgets",
     "with_ratio",
     "with_sum",
 ]

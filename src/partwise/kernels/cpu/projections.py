@@ -244,7 +244,7 @@ def _threshold(room, n, ratio):
 @compiled
 def _direction(v, active, ratio, room, x):
     """The x >= 0 of norm 1 and sum `ratio`, 0 where not `active`, with the largest `<x, v>`: `v - mu` up to its length
-    where v > mu."""
+    where v > mu. Returns mu and that length, 0 where ties decide."""
     largest, ties = -np.inf, 0
     for j in range(v.size):
         if active[j]:
@@ -253,7 +253,7 @@ def _direction(v, active, ratio, room, x):
             ties += v[j] == largest
     if ratio * ratio <= ties * (1 + 1e-12):
         _flat_tie(v, active, largest, ties, ratio, x)
-        return
+        return largest, 0.0
     n = 0
     for j in range(v.size):
         x[j] = v[j] - largest if active[j] else -np.inf  # so that what is common to all of v costs no digits
@@ -265,6 +265,7 @@ def _direction(v, active, ratio, room, x):
     norm = np.sqrt(_inner(x, x))
     for j in range(v.size):
         x[j] /= norm
+    return mu + largest, 0.0 if flat else norm
 
 
 @compiled

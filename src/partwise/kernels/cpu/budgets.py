@@ -1,0 +1,243 @@
+"""Sparsity budgets of groups of columns: each column with its own norm, and one sum for all columns of a group.
+
+The nearest such columns to those of V are `c (v - mu)_+ / |(v - mu)_+|` with one mu for a group, and their sum falls as
+mu grows. A column whose largest entry is not above mu has that one alone, and where several are equally large its sum
+jumps from that of all of them to that of one: it may be anything between.
+"""
+
+import numpy as np
+
+from .. import threads
+from .base import compiled
+from .projections import _direction
+
+ROUNDS = 2000  # of a loop that a handful end
+DOUBLINGS = 64  # of a distance: beyond, only a flat column has so large a sum
+PRECISE = 1e-13  # of a sum, relative
+FINEST = 2.0**-52, 1e-100  # what two multipliers differ by at least, relative and absolute
+
+
+@compiled
+def _extent(V, start, stop):
+    """Of each column: its largest and its smallest entry, how many there are, -inf is none, their sum and that of their
+    squares."""
+    largest, smallest = np.full(V.shape[1], -np.inf), np.full(V.shape[1], np.inf)
+    count, first, second = np.zeros(V.shape[1]), np.zeros(V.shape[1]), np.zeros(V.shape[1])
+    for i in range(start, stop):
+        row = V[i]
+        for k in range(row.size):
+            there = row[k] > -np.inf
+            value = row[k] if there else 0.0
+            largest[k] = max(largest[k], row[k])
+            smallest[k] = min(smallest[k], row[k] if there else np.inf)
+            count[k] += 1.0 if there else 0.0
+            first[k] += value
+            second[k] += value * value
+    return largest, smallest, count, first, second
+
+
+@compiled
+def _excess(V, mu, start, stop):
+    """Of each column, over its entries above mu: how many, the sum of `v - mu`, and that of the squares."""
+    count, first, second = np.zeros(mu.size), np.zeros(mu.size), np.zeros(mu.size)
+    for i in range(start, stop):
+        row = V[i]
+        for k in range(mu.size):
+            over = max(row[k] - mu[k], 0.0)
+            count[k] += 1.0 if over > 0 else 0.0
+            first[k] += over
+            second[k] += over * over
+    return count, first, second
+
+
+@compiled
+def _column_sum(mu, k, sums, lengths):
+    """The sum of `c (v - mu) / |v - mu|`, and its derivative, over those entries of a column that `sums` counted above
+    its own reference. For larger mu some of them are negative, so it is no more than that of the positive ones alone;
+    and it is c at least, which is that of the largest one alone."""
+    shift = mu - sums[0, k]
+    above = sums[2, k] - sums[1, k] * shift
+    square = sums[3, k] - shift * (sums[2, k] + above)
+    if above <= 0 or square >= above * above:
+        return lengths[k], 0.0
+    norm = np.sqrt(square)
+    return lengths[k] * above / norm, -lengths[k] * (sums[1, k] - above * above / square) / norm
+
+
+@compiled
+def _group_sum(mu, group, sums, lengths):
+    total, slope = 0.0, 0.0
+    for k in group:
+        value, its_slope = _column_sum(mu, k, sums, lengths)
+        total += value
+        slope += its_slope
+    return total, slope
+
+
+@compiled
+def _root(low, high, group, sums, lengths, budget):
+    """Where the sum over the entries counted is the budget, from where it is larger; by Newton's method within a
+    bracket."""
+    mu = low
+    for turn in range(ROUNDS):
+        total, slope = _group_sum(mu, group, sums, lengths)
+        if abs(total - budget) <= PRECISE / 10 * budget:
+            return mu
+        if total > budget:
+            low = mu
+        else:
+            high = mu
+        if high - low <= _finest(low, high):
+            break
+        mu += (budget - total) / slope if slope < 0 else 0.0
+        if turn % 4 == 3 or not low < mu < high:  # Newton's steps may be tiny
+            mu = low / 2 + high / 2
+    return low
+
+
+@compiled
+def _finest(low, high):
+    return max(FINEST[0] * max(abs(low), abs(high)), FINEST[1])
+
+
+@compiled
+def _begin(ends, members, peaks, floors, sums, lengths, budgets):
+    """Multipliers of each group at which its sum is too large and too small; -inf where only flat columns have it."""
+    low, high = np.full(budgets.size, np.inf), np.full(budgets.size, -np.inf)
+    for g in range(budgets.size):
+        group = members[ends[g] : ends[g + 1]]
+        for k in group:
+            low[g], high[g] = min(low[g], floors[k]), max(high[g], peaks[k])
+        width = max(high[g] - low[g], 1e-3 * abs(low[g]), FINEST[1])
+        for turn in range(DOUBLINGS + 1):
+            low[g] -= width * 2.0**turn
+            if _group_sum(low[g], group, sums, lengths)[0] >= budgets[g]:
+                break
+            if turn == DOUBLINGS:
+                low[g] = -np.inf
+    return low, high
+
+
+@compiled
+def _candidates(low, high, stuck, ends, members, below, lengths, budgets):
+    """The next multiplier to look at: that for the entries above the lower one, which is never too large but for
+    rounding; in the middle of the bracket where it was; and where all entries stay, a little more."""
+    mu = low.copy()
+    for g in range(budgets.size):
+        if low[g] == high[g] or low[g] == -np.inf:
+            continue
+        middle = low[g] / 2 + high[g] / 2
+        if stuck[g] > 0:
+            mu[g] = min(low[g] + 4.0 ** stuck[g] * _finest(low[g], high[g]), middle)
+            continue
+        mu[g] = _root(low[g], high[g], members[ends[g] : ends[g + 1]], below, lengths, budgets[g])
+        if stuck[g] < 0 or not low[g] < mu[g] < high[g]:
+            mu[g] = middle
+    return mu
+
+
+@compiled
+def _narrow(low, high, stuck, mu, ends, members, below, sums, lengths, budgets):
+    """The brackets, with what was found at mu; `below` are the sums at their lower ends. Whether all are done."""
+    done = True
+    for g in range(budgets.size):
+        group = members[ends[g] : ends[g + 1]]
+        if low[g] == -np.inf or high[g] - low[g] <= _finest(low[g], high[g]):
+            continue
+        total = _group_sum(mu[g], group, sums, lengths)[0]
+        met = abs(total - budgets[g]) <= PRECISE * budgets[g]
+        if met or total < budgets[g]:
+            high[g], stuck[g] = mu[g], -1
+        if met or total > budgets[g]:
+            same = True
+            for k in group:
+                same = same and below[1, k] == sums[1, k]
+                below[:, k] = sums[:, k]
+            stuck[g] = max(stuck[g], 0) + 1 if same else 0
+            low[g] = mu[g]
+        done = done and high[g] - low[g] <= _finest(low[g], high[g])
+    return done
+
+
+@compiled
+def _shares(low, high, ends, members, below, lengths, budgets):
+    """The sums of all columns, which add up to the budgets, and which of them jump in the bracket: by the same part of
+    their jumps."""
+    shares, jumps = np.zeros(lengths.size), np.zeros(lengths.size, np.bool_)
+    for g in range(budgets.size):
+        group = members[ends[g] : ends[g + 1]]
+        most = _group_sum(low[g], group, below, lengths)[0]
+        least = _group_sum(high[g], group, below, lengths)[0]
+        part = (budgets[g] - least) / (most - least) if most > least else 1.0
+        for k in group:
+            upper = _column_sum(low[g], k, below, lengths)[0]
+            lower = _column_sum(high[g], k, below, lengths)[0]
+            shares[k] = lower + part * (upper - lower)
+            jumps[k] = upper - lower > PRECISE * budgets[g]
+    return shares, jumps
+
+
+@compiled
+def _scaled_excess(V, mu, scale, out, start, stop):
+    for i in range(start, stop):
+        row, x = V[i], out[i]
+        for k in range(mu.size):
+            x[k] = max(row[k] - mu[k], 0.0) * scale[k]
+
+
+@compiled
+def _column(v, share, length):
+    """The nearest v >= 0 of this norm and sum: of a column that jumps."""
+    x = np.zeros(v.size)
+    _direction(v, v > -np.inf, share / length, np.empty(v.size), x)
+    return x * length
+
+
+def over_rows(kernel, V, *arguments):
+    """`[kernel(V, *arguments, start, stop), ...]` over the rows of V in parallel."""
+    boundaries = threads.even(*V.shape, threads.LIGHT_WORK)
+    return threads.run(lambda i, j: kernel(V, *arguments, i, j), boundaries)
+
+
+def excess(V, mu):
+    return np.array([mu, *np.sum(over_rows(_excess, V, mu), axis=0)])
+
+
+def multipliers(V, groups, lengths, budgets):
+    """For each group the largest mu at which the sum is no less than its budget, -inf where only flat columns have it,
+    and the next number where it jumps; what `_excess` finds at the former; and how many entries a column has."""
+    ends, members, owner = groups
+    largest, smallest, *moments = zip(*over_rows(_extent, V))
+    peaks, floors = np.max(largest, axis=0), np.min(smallest, axis=0)
+    below = np.array([np.zeros(V.shape[1]), *np.sum(moments, axis=1)])  # around 0, of all entries
+    room = below[1].copy()
+    low, high = _begin(ends, members, peaks, floors, below, lengths, budgets)
+    stuck = np.zeros(budgets.size)
+    for _ in range(ROUNDS):
+        mu = _candidates(low, high, stuck, ends, members, below, lengths, budgets)
+        sums = excess(V, np.where(np.isfinite(mu), mu, 0.0)[owner])
+        if _narrow(low, high, stuck, mu, ends, members, below, sums, lengths, budgets):
+            break
+    return low, high, below, room
+
+
+def with_budgets(V, groups, lengths, budgets):
+    """The nearest factor whose columns are nonnegative, of norms `lengths`, and add up, those of each group together,
+    to its budget; 0 where V is -inf."""
+    ends = np.cumsum([0, *map(len, groups)])
+    members = np.concatenate([np.asarray(group, dtype=np.int64) for group in groups])
+    owner = np.empty_like(members)
+    owner[members] = np.repeat(np.arange(len(groups)), np.diff(ends))
+    low, high, below, room = multipliers(V, (ends, members, owner), lengths, budgets)
+    shares, jumps = _shares(low, high, ends, members, below, lengths, budgets)
+
+    flat, alone = (low == -np.inf)[owner], (below[3] == 0) | (lengths == 0)
+    out = np.empty_like(V)
+    over_rows(_scaled_excess, V, below[0], lengths / np.sqrt(np.where(alone, np.inf, below[3])), out)
+    for k in np.flatnonzero(flat):
+        out[:, k] = np.where(V[:, k] > -np.inf, lengths[k] / np.sqrt(room[k]), 0.0)
+    for k in np.flatnonzero(alone & ~flat & ~jumps):
+        out[np.argmax(V[:, k]), k] = lengths[k]
+    for k in np.flatnonzero(jumps & ~flat):
+        out[:, k] = _column(np.ascontiguousarray(V[:, k]), shares[k], lengths[k])
+    return out

@@ -1,0 +1,123 @@
+"""Columns of given norms with a common sum, one after another: least squares in a factor under sparsity budgets.
+
+With its norm held, a column enters `1/2 tr(A gram A') - tr(A' cross)` through `-b'a` alone, `b = cross - sum of the
+others`. Its best value is `(b - mu)_+` up to its length: for a given sum of the column, which fixes mu, or for a given
+mu, the price of that sum. Potluru et al. (2013), Block coordinate descent for sparse NMF, do the former; the latter
+moves budget between columns.
+"""
+
+import numpy as np
+
+from .base import compiled
+from .projections import _direction
+
+BLOCK = 8  # columns whose b come out of one product
+
+
+@compiled
+def _by_price(b, mu, x):
+    """The best x >= 0 of norm 1 with its sum at this price; the sum, and by how much it falls as the price rises."""
+    largest, place = -np.inf, 0
+    for j in range(b.size):
+        if b[j] > largest:
+            largest, place = b[j], j
+    if largest <= mu:
+        x[:] = 0
+        x[place] = 1
+        return 1.0, 0.0
+    count, first, second = 0.0, 0.0, 0.0
+    for j in range(b.size):
+        x[j] = max(b[j] - mu, 0.0)
+        count += 1.0 if x[j] > 0 else 0.0
+        first += x[j]
+        second += x[j] * x[j]
+    norm = np.sqrt(second)
+    for j in range(b.size):
+        x[j] /= norm
+    return first / norm, (count - first * first / second) / norm
+
+
+@compiled
+def _by_sum(b, total, room, x):
+    """The best x >= 0 of norm 1 and this sum; its price, and by how much the sum falls as the price rises."""
+    mu, norm = _direction(b, np.ones(b.size, np.bool_), total, room, x)
+    count = 0.0
+    for j in range(b.size):
+        count += 1.0 if x[j] > 0 else 0.0
+    return mu, (max(count - total * total, 0.0) / norm if norm > 0 else 0.0)
+
+
+@compiled
+def _columns(B, Y, gram, block, lengths, price, total, give, priced):
+    """Some rows of Y anew, with their b, the rows of B; by how much the objective falls."""
+    gain, room, step = 0.0, np.empty(Y.shape[1]), np.empty_like(Y[0])
+    for p in range(block.size):
+        i, b = block[p], B[p]
+        x, length = Y[i], lengths[block[p]]
+        if gram[i, i] == 0 or length == 0:  # the other factor does not use it: anything is as good
+            continue
+        step[:] = x
+        if priced:
+            total[i], give[i] = _by_price(b, price[i], x)
+            total[i] *= length
+        else:
+            price[i], give[i] = _by_sum(b, total[i] / length, room, x)
+        give[i] *= length
+        change = 0.0
+        for j in range(b.size):
+            x[j] *= length
+            step[j] = x[j] - step[j]
+            change += b[j] * step[j]
+        gain += change
+        for q in range(p + 1, block.size):
+            z, other = gram[i, block[q]], B[q]
+            for j in range(b.size):
+                other[j] -= z * step[j]
+    return gain
+
+
+def sweep(Y, C, gram, lengths, price, total, give, priced):
+    gain = 0.0
+    for start in range(0, len(Y), BLOCK):
+        block = np.arange(start, min(start + BLOCK, len(Y)))
+        others = gram[block]
+        others[np.arange(block.size), block] = 0
+        gain += _columns(C[block] - others @ Y, Y, gram, block, lengths, price, total, give, priced)
+    return gain
+
+
+def restored(total, give, least, most, budget):
+    """Sums of the columns of a group, brought to the budget: where they give way most easily."""
+    for _ in range(len(total) + 1):
+        lack = budget - total.sum()
+        room = most - total if lack > 0 else total - least
+        if abs(lack) <= 1e-15 * budget or room.sum() <= 0:
+            break
+        weight = np.where(room > 0, give, 0.0)
+        weight = weight if weight.sum() > 0 else room
+        total = np.clip(total + lack * weight / weight.sum(), least, most)
+    return total
+
+
+def mixed_norm(A, cross, gram, groups, lengths, budgets, rounds):
+    """Exact updates of all columns with their sums held; then `rounds` times all columns at a common price in each
+    group, and again with sums held, brought back to the budgets. Returns A and by how much the objective fell."""
+    Y, C = (np.ascontiguousarray(B.T) for B in (A, cross))
+    total, price, give = Y.sum(axis=1, dtype=np.float64), np.zeros(len(Y)), np.zeros(len(Y))
+    known = C, gram, lengths, price, total, give
+    gain = sweep(Y, *known, False)
+    for _ in range(rounds):
+        before, its_total = Y.copy(), total.copy()
+        for group in groups:
+            weight = give[group].sum()
+            price[group] = np.vdot(give[group], price[group]) / weight if weight > 0 else price[group].mean()
+        gained = sweep(Y, *known, True)
+        for group, budget in zip(groups, budgets):
+            least = lengths[group]
+            total[group] = restored(total[group], give[group], least, least * np.sqrt(Y.shape[1]), budget)
+        gained += sweep(Y, *known, False)
+        if gained < 0:
+            Y[:], total[:] = before, its_total
+            break
+        gain += gained
+    return np.ascontiguousarray(Y.T), gain

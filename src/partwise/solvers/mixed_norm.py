@@ -1,0 +1,54 @@
+"""Sparsity budgets over groups of parts: exact updates of whole parts, at a common price of sparsity.
+
+Potluru, Le Roux, Pearlmutter, Hershey and Brand (2013), Coordinate descent for mixed-norm NMF.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .. import kernels
+from ..structures import GroupSparsity, NonNegative
+from .base import require, whole
+from .block import Update, least_squares_only
+from .gcd import GCD
+
+
+@dataclass(frozen=True)
+class MixedNorm(GCD):
+    """A factor with `GroupSparsity` part by part: each to its best value with its own sum held; then `rounds` times all
+    parts of a group at one price of their sums, which moves budget to where it gains most, and again with sums held,
+    brought back to the budget. The other factor by greedy coordinate descent (`eps` and `updates` as in `GCD`).
+
+    The paper moves budget between two parts at a time, on disjoint sets of entries, by a search over a grid.
+    """
+
+    rounds: int = 2
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(self, rounds=whole(self.rounds))
+
+    def supports(self, problem):
+        if why := least_squares_only(self, problem):
+            return why
+        budgets = [isinstance(s, GroupSparsity) and not s.chosen for s in problem.structures]
+        if not any(budgets):
+            return "MixedNorm needs GroupSparsity() in a factor, without further structures there"
+        others = tuple(NonNegative() if budget else s for budget, s in zip(budgets, problem.structures))
+        return super().supports(replace(problem, structures=others))
+
+    def prefer(self, problem):
+        return 3.0, "exact updates of parts that share a sparsity budget"
+
+    def update(self, problem, mode, state, rows):
+        structure = problem.structures[mode]
+        if not isinstance(structure, GroupSparsity):
+            return super().update(problem, mode, state, rows)
+        A, (gram, cross) = state.points[mode], state.expansions[mode]
+        groups = [np.array(group) for group in structure.members(problem.rank)]
+        budgets = structure.lengths, structure.totals
+        factor, gain = kernels.of(A).mixed_norm(A, cross, gram, groups, *budgets, self.rounds)
+        return Update(factor, problem.relative_gain(np.array([gain])))

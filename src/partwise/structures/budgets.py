@@ -1,0 +1,161 @@
+"""Sparsity budgets: the mean sparsity of each group of components, shared out as fits best.
+
+Potluru, Le Roux, Pearlmutter, Hershey and Brand (2013), Coordinate descent for mixed-norm NMF.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+
+from .. import kernels
+from .norm import SLACK, Sized
+from .sparse import checked_groups
+from .vectors import shortest
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupSparsity(Sized):
+    """Each component is nonnegative and of norm 1, and the components of a group have the mean sparsity given for it,
+    in Hoyer's measure, 0 for a flat vector and 1 for a single nonzero:
+
+        |a_k|_2 = 1,    sum_{k in g} |a_k|_1 = |g| (sqrt(n) - s_g (sqrt(n) - 1)),    n entries each.
+
+    `groups`: the sizes of consecutive groups, or a list of indices for each; or `labels`, one for each component; one
+    group of all where neither is given. `sparsity`: a number for all groups or one for each; or `budget`, the sums
+    themselves. `weights`: the norms of the components, if not 1 (the mean sparsity is then weighted by them).
+
+    The nearest such components are in proportion to `(a - mu)_+`, with one mu for a group: see `project_groups`.
+    """
+
+    stated: tuple[tuple[int, ...], ...] | None = None
+    sparsity: tuple[float, ...] | None = None
+    budget: tuple[float, ...] | None = None
+    weights: tuple[float, ...] | None = None
+    lengths: np.ndarray | None = None  # the norm of each component, once it is known how many there are
+    totals: np.ndarray | None = None  # the sum of each group, once it is known how long they are
+    nonnegative = True
+    convex = False
+    columnwise = False
+
+    def __init__(self, groups=None, sparsity=None, budget=None, *, labels=None, weights=None):
+        super().__init__(per="component")
+        if (sparsity is None) == (budget is None):
+            raise ValueError("give either the sparsity of the groups, between 0 and 1, or the budget, their sum")
+        stated = None if groups is None and labels is None else checked_groups(groups, labels)
+        n_groups = 1 if stated is None else len(stated)
+        for name, value, limit in (("sparsity", sparsity, 1.0), ("budget", budget, math.inf)):
+            object.__setattr__(self, name, None if value is None else checked_numbers(name, value, n_groups, limit))
+        if weights is not None:
+            weights = tuple(float(weight) for weight in weights)
+            if not weights or not all(0 < weight < math.inf for weight in weights):
+                raise ValueError(f"weights must be positive numbers, one for each component; got {weights!r}")
+        object.__setattr__(self, "stated", stated)
+        object.__setattr__(self, "weights", weights)
+
+    @property
+    def interchangeable(self):
+        return (self.stated is None or len(self.stated) == 1) and self.weights is None
+
+    def takes(self, entries):
+        return entries.plain
+
+    def members(self, rank: int) -> tuple[tuple[int, ...], ...]:
+        """The groups of that many components."""
+        return self.stated if self.stated is not None else (tuple(range(rank)),)
+
+    def bind(self, shape, transposed, name):
+        n, rank = shape
+        groups = self.members(rank)
+        if sorted(k for group in groups for k in group) != list(range(rank)):
+            raise ValueError(
+                f"the groups of {self} must take up every component of {name} once: it has {rank}, from 0 to {rank - 1}"
+            )
+        if self.weights is not None and len(self.weights) != rank:
+            raise ValueError(f"{self} has {len(self.weights)} weights, but {name} has {rank} components")
+        lengths = np.ones(rank) if self.weights is None else np.array(self.weights)
+        norms = np.array([lengths[list(group)].sum() for group in groups])
+        if self.sparsity is None:
+            totals = np.array(self.budget)
+        else:
+            totals = norms * (math.sqrt(n) - np.array(self.sparsity) * (math.sqrt(n) - 1))
+        return super().bind(shape, transposed, name).altered(lengths=lengths, totals=totals)
+
+    def check(self, shape, name):
+        if self.totals is None:  # not bound yet
+            return
+        n = shape[0] if self.most is None else min(self.most, shape[0])
+        for number, group in enumerate(self.members(shape[1])):
+            least = float(self.size * self.lengths[list(group)].sum())
+            most, total = least * math.sqrt(n), float(self.totals[number])
+            if not least * (1 - SLACK) <= total <= most * (1 + SLACK):
+                raise ValueError(
+                    f"no value of {name} satisfies {self}: the components of group {number} are to add up to "
+                    f"{total:.6g}, but with {n} entries that may be nonzero they add up to {least:.6g} (a single "
+                    f"nonzero each) to {most:.6g} (all of them equal). " + self.advice(n, shape[0])
+                )
+
+    def advice(self, n: int, dim: int) -> str:
+        """What a budget in range would be."""
+        if self.sparsity is None:
+            return "Give a budget in this range, or the sparsity, between 0 and 1."
+        lowest = (math.sqrt(dim) - math.sqrt(n)) / (math.sqrt(dim) - 1)
+        return f"Give a sparsity of at least {lowest:.3g}, or allow more nonzeros."
+
+    def rescaled(self, exponent, objective_exponent):
+        scaled = super().rescaled(exponent, objective_exponent)
+        return scaled.altered(lengths=np.ldexp(self.lengths, -exponent), totals=np.ldexp(self.totals, -exponent))
+
+    def scores(self, A, step):
+        return A
+
+    def values(self, A, step, mask):
+        allowed = A if mask is None else np.where(mask, A, A.dtype.type(-np.inf))
+        return kernels.of(A).with_budgets(allowed, self.members(A.shape[1]), self.lengths, self.totals)
+
+    def face(self, A):
+        return None
+
+    def own_terms(self):
+        groups = [] if self.stated is None else [shortest(self.stated)]
+        numbers = f"sparsity={plain(self.sparsity)}" if self.budget is None else f"budget={plain(self.budget)}"
+        weights = [] if self.weights is None else [f"weights={list(self.weights)}"]
+        return [*super().own_terms(), f"GroupSparsity({', '.join([*groups, numbers, *weights])})"]
+
+
+def project_groups(A, groups=None, sparsity=None, budget=None, *, labels=None, weights=None) -> np.ndarray:
+    """The nearest array to A, (n, components), whose columns satisfy `GroupSparsity` of these arguments, exactly:
+
+        min |B - A|    such that    B >= 0,    |b_k|_2 = c_k,    sum_{k in g} |b_k|_1 = budget_g.
+
+    The answer is `b_k = c_k (a_k - mu)_+ / |(a_k - mu)_+|` with one mu for each group, and a column whose largest entry
+    is not above mu has that one alone; the sum falls as mu grows, so mu takes one search. The work is in proportion to
+    the size of A.
+    """
+    A = np.ascontiguousarray(A)
+    A = A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
+    if A.ndim != 2 or not A.size or not np.all(np.isfinite(A)):
+        raise ValueError(f"A must be a matrix of finite numbers whose columns are projected, got shape {A.shape}")
+    structure = GroupSparsity(groups, sparsity, budget, labels=labels, weights=weights)
+    return structure.bind(A.shape, False, "A").prox(A, 0.0)
+
+
+def checked_numbers(name: str, value, n_groups: int, limit: float) -> tuple[float, ...]:
+    """A number for each group, from one for all or one for each."""
+    numbers = (value,) * n_groups if isinstance(value, Real) else tuple(value)
+    if len(numbers) != n_groups:
+        raise ValueError(f"{name} has {len(numbers)} numbers for {n_groups} groups")
+    for number in numbers:
+        if not isinstance(number, Real) or isinstance(number, bool) or not 0 <= number <= limit:
+            span = "between 0 (flat) and 1 (a single nonzero)" if limit == 1 else "at least 0"
+            raise ValueError(f"the {name} of a group must be a number {span}, got {number!r}")
+    return tuple(float(number) for number in numbers)
+
+
+def plain(numbers: tuple[float, ...]) -> str:
+    """One number where all are the same."""
+    shown = [f"{number:g}" for number in numbers]
+    return shown[0] if len(set(shown)) == 1 else f"[{', '.join(shown)}]"
