@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from . import growth, l1, pages, phases, process, race, semf, table2, table3
+from . import growth, l1, mixed_norm, pages, phases, process, race, semf, table2, table3
 
 PAGES = {
     "race": "benchmarks/README.md",
@@ -16,6 +16,7 @@ PAGES = {
     "table2": "docs/table2.md",
     "table3": "docs/table3.md",
     "semf": "docs/semf.md",
+    "mixed_norm": "docs/mixed_norm.md",
 }
 
 
@@ -40,6 +41,7 @@ def main() -> None:
         "table2": table2.run,
         "table3": table3.run,
         "semf": semf.run,
+        "mixed_norm": mixed_norm.run,
     }
     for name in blocks if options.what == "all" else [options.what]:
         text = blocks[name]()

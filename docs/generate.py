@@ -41,6 +41,7 @@ TIED = {
     "unit_norm": s.UnitNorm(),
     "simplex": s.Simplex(),
     "hoyer": s.Hoyer(0.5),
+    "group_sparsity": s.GroupSparsity(sparsity=0.5),
     "orthogonal_to": s.OrthogonalTo(0),
     "orthogonal": s.Orthogonal(),
     "monotone": s.Monotone(),
@@ -156,6 +157,7 @@ PICTURED = {
     "UnitNorm()": s.UnitNorm(),
     "Simplex()": s.Simplex(),
     "Hoyer(0.7)": s.Hoyer(0.7),
+    "GroupSparsity([2, 4], [0.1, 0.7])": s.GroupSparsity([2, 4], [0.1, 0.7]),
     "NonNegative() & OrthogonalTo(0)": s.NonNegative() & s.OrthogonalTo(0),
     "Orthogonal()": s.Orthogonal(),
     "NonNegative() & Orthogonal()": s.NonNegative() & s.Orthogonal(),
@@ -171,10 +173,10 @@ PICTURED = {
 def structures_picture() -> None:
     """A factor of 14 items and 6 components, and the nearest one of each structure."""
     A = np.random.default_rng(3).normal(scale=0.8, size=(14, 6))
-    figure = Figure(figsize=(11, 7.4), layout="constrained")
+    figure = Figure(figsize=(14, 6), layout="constrained")
     panels = {"some factor: 14 items, 6 components": A}
     panels |= {name: stated.bind(A.shape, False, "W").prox(A, 1.0) for name, stated in PICTURED.items()}
-    for ax, (name, image) in zip(figure.subplots(4, 5).ravel(), panels.items()):
+    for ax, (name, image) in zip(figure.subplots(3, 7).ravel(), panels.items()):
         ax.imshow(np.where(image == 0, np.nan, image), cmap="RdBu_r", vmin=-1.5, vmax=1.5, aspect="auto")
         ax.set_facecolor("#eeeeee")
         ax.set_title(name, fontsize=7.5)

@@ -1,6 +1,6 @@
 """partwise: nonnegative data taken apart into meaningful parts."""
 
-from . import datasets, init, losses, solvers, structures
+from . import datasets, init, losses, metrics, solvers, structures
 from .estimators import NMF, Dictionary, non_negative_factorization
 from .factorize import factorize
 from .io import load
@@ -19,6 +19,7 @@ __all__ = [
     "init",
     "load",
     "losses",
+    "metrics",
     "non_negative_factorization",
     "solvers",
     "structures",

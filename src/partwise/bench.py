@@ -128,10 +128,15 @@ def tall(W: np.ndarray, Ht: np.ndarray) -> Factors:
 
 def partwise(contest: Contest, W: np.ndarray, H: np.ndarray, solver="auto") -> Iterator[Callable[[], Factors]]:
     """The iterations of partwise, everything before the first of them included."""
-    problem = contest.problem.normalized()
+    return iterations(contest.problem, (W, H), solver)
+
+
+def iterations(judge: Problem, start: Factors, solver) -> Iterator[Callable[[], Factors]]:
+    """Those of a solver, from factors in the user's units."""
+    problem = judge.normalized()
     chosen, _ = registry.choose(problem, solver)
     with problem.data.working():
-        state = chosen.init(problem, problem.from_user((W, H)), 0.0, check_random_state(0))
+        state = chosen.init(problem, problem.from_user(start), 0.0, check_random_state(0))
         while True:
             yield partial(problem.to_user, chosen.step(problem, state).factors)
 

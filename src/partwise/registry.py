@@ -155,10 +155,19 @@ def choose(problem: Problem, spec) -> tuple[solvers.Solver, str]:
         # what solvers of other losses say would only hide the reason
         plain = replace(problem, structures=(structures.NonNegative(),) * len(problem.structures))
         right = [name for name, cls in SOLVERS.items() if cls().supports(plain) is None] or list(SOLVERS)
-        reasons = "; ".join(f"{name}: {SOLVERS[name]().supports(problem)}" for name in right)
-        raise IncompatibleError(f"no solver takes this loss with these structures ({reasons})")
+        raise IncompatibleError(f"no solver takes this loss with these structures: {reasons(problem, right)}")
     best = max(able, key=lambda solver: solver.prefer(problem)[0])
     return settle(best, problem, best.prefer(problem)[1])
+
+
+def reasons(problem: Problem, names: list[str]) -> str:
+    """Why none of these solvers takes it, each reason once."""
+    told: dict[str, list[str]] = {}
+    for name in names:
+        solver = SOLVERS[name]()
+        why = solver.supports(problem) or ""
+        told.setdefault(why.removeprefix(f"{type(solver).__name__} "), []).append(name)
+    return "; ".join(f"{', '.join(those)}: {why}" for why, those in told.items())
 
 
 def settle(solver: solvers.Solver, problem: Problem, reason: str) -> tuple[solvers.Solver, str]:

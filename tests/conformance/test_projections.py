@@ -400,6 +400,50 @@ def worst(*offs):
     return lambda A: np.array([max(np.max(off(A)) for off in offs)])
 
 
+def budgeted(structure, sparsity, groups=None, weights=None, most=None):
+    """A case of `GroupSparsity`, with at most so many nonzeros in a component; one sparsity for each group."""
+
+    def parts(A):
+        """Of each group: its components, their norms, what they add up to."""
+        n, rank = A.shape
+        for members, its_sparsity in zip(groups or [range(rank)], sparsity):
+            norms = np.ones(len(members)) if weights is None else np.array(weights)[list(members)]
+            yield A[:, list(members)], norms, norms.sum() * (np.sqrt(n) - its_sparsity * (np.sqrt(n) - 1))
+
+    def off(A):
+        outside = [nonnegative_off(A)[0], np.sort(np.abs(A), axis=0)[::-1][most or len(A) :].max(initial=0)]
+        for part, norms, total in parts(A):
+            outside += [np.abs(np.linalg.norm(part, axis=0) / norms - 1).max(), abs(part.sum() / total - 1)]
+        return np.array([max(outside)])
+
+    def best(A, step):
+        along = sum(budget_bound(*part, most or len(A)) for part in parts(A))
+        return np.array([np.square(A).sum() + sum(np.square(norms).sum() for _, norms, _ in parts(A))]) / 2 - along
+
+    return Case(structure, off, best, "all")
+
+
+def budget_bound(part, norms, total, most):
+    """No `<B, part>` is larger. Whatever mu is, `<B, part> = mu total + sum_k <b_k, a_k - mu>`, and each of these is at
+    most what the best vector of its norm has, on the best support: so the least of these bounds over mu is one, and a
+    point of the set that reaches it is nearest. They are convex in mu; for flat components the least is at -inf."""
+    places = np.array(list(itertools.combinations(range(len(part)), most)))
+    if total >= norms.sum() * np.sqrt(most) * (1 - 1e-12):
+        return np.sqrt(most) * norms @ part[places].mean(axis=1).max(axis=0)
+
+    def bounds(mu):
+        V = part[places] - mu[:, None, None, None]
+        along = np.sqrt(np.square(np.maximum(V, 0)).sum(axis=2)).max(axis=1)
+        return mu * total + np.where(along > 0, along, V.max(axis=(1, 2))) @ norms
+
+    low, high = part.min() - 100 * np.ptp(part), part.max()
+    for _ in range(6):
+        mu = np.linspace(low, high, 201)
+        place = np.argmin(bounds(mu))
+        low, high = mu[max(place - 1, 0)], mu[min(place + 1, 200)]
+    return bounds(mu).min()
+
+
 def pieces(structure, parts):
     """A case of `Columns`: `parts` gives the case of every group of components."""
 
@@ -427,6 +471,7 @@ ONE_HELD = np.where(np.arange(SIZE) == RNG.integers(0, SIZE, size=(MANY, 1)), 0.
 PAIRS = (((0, 1), 1), ((2, 3, 4), 2))
 APART = (((4, 0), 1), ((2, 1), 1))
 N, P = s.NonNegative(), s.Pattern([2, 3], [1, 2])
+RATIO_OF_TWO = (np.sqrt(SIZE) - np.sqrt(2)) / (np.sqrt(SIZE) - 1)  # the sparsity of two equal nonzeros
 
 
 def both(name, make, *arguments):
@@ -569,6 +614,32 @@ CASES = {
             ([1], vectors(None, Entries(0), (None, 3), per="component")),
             ([2], vectors(None, Entries(0), (None, 1), per="component")),
         ],
+    ),
+    # groups of components that share a sum
+    **{
+        f"sparsity {value:g} of all": budgeted(s.GroupSparsity(sparsity=value), [value])
+        for value in (0, 0.05, 0.5, 0.7, 1)
+    },
+    "sparsities of groups": budgeted(s.GroupSparsity([1, 2], [0.8, 0.4]), [0.8, 0.4], [[0], [1, 2]]),
+    "sparsities of groups at both ends": budgeted(s.GroupSparsity([1, 2], [0, 1]), [0, 1], [[0], [1, 2]]),
+    "sparsity of labels": budgeted(s.GroupSparsity(labels=list("aba"), sparsity=0.6), [0.6, 0.6], [[0, 2], [1]]),
+    "sparsities of groups of one": budgeted(
+        s.GroupSparsity([1, 1, 1], [0.2, 0.5, 0.9]), [0.2, 0.5, 0.9], [[0], [1], [2]]
+    ),
+    "sparsities of groups & weights": budgeted(
+        s.GroupSparsity([[2, 0], [1]], [0.3, 0.7], weights=[2, 1, 0.1]), [0.3, 0.7], [[2, 0], [1]], [2, 1, 0.1]
+    ),
+    "nonnegative & sparsity": budgeted(N & s.GroupSparsity(sparsity=0.4), [0.4]),
+    "sparsity & sparse": budgeted(s.GroupSparsity(sparsity=0.6) & s.Sparse(3, "component"), [0.6], most=3),
+    "sparsity & as sparse as can be": budgeted(
+        s.GroupSparsity(sparsity=RATIO_OF_TWO) & s.Sparse(2, "component"), [RATIO_OF_TWO], most=2
+    ),
+    "sparsities of groups & sparse & weights": budgeted(
+        s.Sparse(2, "component") & s.GroupSparsity([1, 2], [0.9, 0.8], weights=[1, 2, 3]),
+        [0.9, 0.8],
+        [[0], [1, 2]],
+        [1, 2, 3],
+        most=2,
     ),
 }
 
@@ -768,6 +839,18 @@ def test_columns_are_their_pieces():
         indices = [key] if isinstance(key, int) else list(key)
         alone = structure.bind((6, len(indices)), False, "W").prox(np.ascontiguousarray(A[:, indices]), 0.0)
         assert np.array_equal(B[:, indices], alone)
+
+
+def test_groups_of_one_have_the_direction_that_hoyer_finds():
+    """Of norm 1 and of a given sparsity: the classic constraint."""
+    for sparsity in (0.1, 0.5, 0.9):
+        A = np.random.default_rng(0).normal(size=(SIZE, MANY)) * np.array([1, 10, 1e-3] * (MANY // 3)) + 0.1
+        B = s.GroupSparsity([1] * MANY, sparsity).bind(A.shape, False, "W").prox(A, 0.0)
+        other = s.Hoyer(sparsity).bind(A.shape, False, "W").prox(A, 0.0)
+        norm = np.linalg.norm(other, axis=0)
+        assert np.count_nonzero(norm) > MANY / 2  # where nothing is near, there it has no direction
+        assert np.allclose(B * norm, other, rtol=1e-9, atol=1e-12 * norm.max())
+        assert np.allclose(B.sum(axis=0), np.sqrt(SIZE) - sparsity * (np.sqrt(SIZE) - 1), rtol=1e-12)
 
 
 def test_groups_of_items_are_near_the_best_assignment():

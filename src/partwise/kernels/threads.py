@@ -67,9 +67,9 @@ def pieces(work: int, least: int = CHUNK_WORK) -> int:
     return max(1, min(MOST_TASKS, work // least))
 
 
-def even(n_rows: int, row_work: int, least: int = CHUNK_WORK) -> list[int]:
-    """Boundaries of equal chunks of rows, each with enough work to pay for its task."""
-    n_chunks = max(1, min(pieces(n_rows * row_work, least), n_rows))
+def even(n_rows: int, row_work: int, least: int = CHUNK_WORK, most: int = MOST_TASKS) -> list[int]:
+    """Boundaries of equal chunks of rows, at most so many, each with enough work to pay for its task."""
+    n_chunks = max(1, min(pieces(n_rows * row_work, least), n_rows, most))
     return [n_rows * chunk // n_chunks for chunk in range(n_chunks + 1)]
 
 

@@ -13,6 +13,7 @@ from .. import plots
 from ..certificate import Optimality
 from ..conventions import share_of_fit
 from ..io.write import summary
+from ..metrics import sparsity
 from ..result import Result
 
 MOST_PARTS = 100  # pictures on one page
@@ -86,7 +87,7 @@ def part_table(result: Result, feature_names) -> list[dict]:
     sizes = share_of_fit(result.factors)
     shares = sizes / sizes.sum() if sizes.sum() > 0 else sizes
     lines = []
-    for k, (part, share) in enumerate(zip(result.H, shares)):
+    for k, (part, share, sparse) in enumerate(zip(result.H, shares, sparsity(result.H))):
         top = np.argsort(-part, kind="stable")[:TOP_FEATURES]
         names = [str(feature_names[j]) for j in top if part[j] > 0] if feature_names is not None else []
         lines.append(
@@ -96,6 +97,7 @@ def part_table(result: Result, feature_names) -> list[dict]:
                 "width": f"{share / max(shares.max(), 1e-300):.3f}",
                 "samples": f"{np.mean(noticeable(result.W[:, k])):.0%}",
                 "features": f"{np.mean(noticeable(part)):.1%}",
+                "sparsity": "" if np.isnan(sparse) else f"{sparse:.2f}",
                 "top": ", ".join(names),
             }
         )

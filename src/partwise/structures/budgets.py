@@ -12,6 +12,7 @@ from numbers import Real
 import numpy as np
 
 from .. import kernels
+from .base import beyond_rounding
 from .norm import SLACK, Sized
 from .sparse import checked_groups
 from .vectors import shortest
@@ -82,11 +83,9 @@ class GroupSparsity(Sized):
             totals = np.array(self.budget)
         else:
             totals = norms * (math.sqrt(n) - np.array(self.sparsity) * (math.sqrt(n) - 1))
-        return super().bind(shape, transposed, name).altered(lengths=lengths, totals=totals)
+        return super(GroupSparsity, self.altered(lengths=lengths, totals=totals)).bind(shape, transposed, name)
 
     def check(self, shape, name):
-        if self.totals is None:  # not bound yet
-            return
         n = shape[0] if self.most is None else min(self.most, shape[0])
         for number, group in enumerate(self.members(shape[1])):
             least = float(self.size * self.lengths[list(group)].sum())
@@ -115,6 +114,18 @@ class GroupSparsity(Sized):
     def values(self, A, step, mask):
         allowed = A if mask is None else np.where(mask, A, A.dtype.type(-np.inf))
         return kernels.of(A).with_budgets(allowed, self.members(A.shape[1]), self.lengths, self.totals)
+
+    def violation(self, A):
+        """How far signs, norms and sums are off, shared out evenly over the entries: near a vertex the nearest point
+        is much further off."""
+        V = np.ascontiguousarray(A.T, dtype=np.float64)
+        n = V.shape[1]
+        norms, sums = np.linalg.norm(V, axis=1), V.sum(axis=1)
+        totals = np.array([sums[list(group)].sum() for group in self.members(len(V))])
+        off = [*-V.min(axis=1), *np.abs(norms - self.lengths) / math.sqrt(n), *np.abs(totals - self.totals) / n]
+        if self.chosen:
+            off.append(np.max(np.abs(A), where=~self.choice(np.abs(A)), initial=0.0))
+        return beyond_rounding(max(off), A)
 
     def face(self, A):
         return None

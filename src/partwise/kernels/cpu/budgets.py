@@ -14,20 +14,25 @@ from .projections import _direction
 ROUNDS = 2000  # of a loop that a handful end
 DOUBLINGS = 64  # of a distance: beyond, only a flat column has so large a sum
 PRECISE = 1e-13  # of a sum, relative
-FINEST = 2.0**-52, 1e-100  # what two multipliers differ by at least, relative and absolute
+FLAT = 1e-12  # a sum so near to the largest possible is that of flat columns
+EPS, TINY = 2.0**-52, 1e-100  # what two multipliers differ by at least, relative to the entries, and absolute
+HUGE = 1e100
+OFFSET = 4  # entries this far from 0, relative to their range, are shifted
+LAST_PLACE = 1e-15  # of a sum, relative
+SMALL = 1e-6  # a step of the multiplier, relative to what is above it, which loses no digits
 
 
 @compiled
-def _extent(V, start, stop):
-    """Of each column: its largest and its smallest entry, how many there are, -inf is none, their sum and that of their
-    squares."""
+def _extent(V, reference, start, stop):
+    """Of each column: its largest and its smallest entry, how many there are, -inf is none, the sum of their distances
+    from a reference and that of the squares."""
     largest, smallest = np.full(V.shape[1], -np.inf), np.full(V.shape[1], np.inf)
     count, first, second = np.zeros(V.shape[1]), np.zeros(V.shape[1]), np.zeros(V.shape[1])
     for i in range(start, stop):
         row = V[i]
         for k in range(row.size):
             there = row[k] > -np.inf
-            value = row[k] if there else 0.0
+            value = row[k] - reference[k] if there else 0.0
             largest[k] = max(largest[k], row[k])
             smallest[k] = min(smallest[k], row[k] if there else np.inf)
             count[k] += 1.0 if there else 0.0
@@ -58,7 +63,7 @@ def _column_sum(mu, k, sums, lengths):
     shift = mu - sums[0, k]
     above = sums[2, k] - sums[1, k] * shift
     square = sums[3, k] - shift * (sums[2, k] + above)
-    if above <= 0 or square >= above * above:
+    if above <= 0 or square <= 0 or square >= above * above:  # rounding may do what mathematics does not
         return lengths[k], 0.0
     norm = np.sqrt(square)
     return lengths[k] * above / norm, -lengths[k] * (sums[1, k] - above * above / square) / norm
@@ -75,7 +80,7 @@ def _group_sum(mu, group, sums, lengths):
 
 
 @compiled
-def _root(low, high, group, sums, lengths, budget):
+def _root(low, high, finest, group, sums, lengths, budget):
     """Where the sum over the entries counted is the budget, from where it is larger; by Newton's method within a
     bracket."""
     mu = low
@@ -87,7 +92,7 @@ def _root(low, high, group, sums, lengths, budget):
             low = mu
         else:
             high = mu
-        if high - low <= _finest(low, high):
+        if high - low <= finest:
             break
         mu += (budget - total) / slope if slope < 0 else 0.0
         if turn % 4 == 3 or not low < mu < high:  # Newton's steps may be tiny
@@ -96,85 +101,90 @@ def _root(low, high, group, sums, lengths, budget):
 
 
 @compiled
-def _finest(low, high):
-    return max(FINEST[0] * max(abs(low), abs(high)), FINEST[1])
-
-
-@compiled
 def _begin(ends, members, peaks, floors, sums, lengths, budgets):
-    """Multipliers of each group at which its sum is too large and too small; -inf where only flat columns have it."""
+    """Multipliers of each group at which its sum is too large, -inf where only flat columns have it, and too small; and
+    what multipliers differ by at least."""
     low, high = np.full(budgets.size, np.inf), np.full(budgets.size, -np.inf)
+    finest = np.empty(budgets.size)
     for g in range(budgets.size):
         group = members[ends[g] : ends[g + 1]]
+        most = 0.0
         for k in group:
             low[g], high[g] = min(low[g], floors[k]), max(high[g], peaks[k])
-        width = max(high[g] - low[g], 1e-3 * abs(low[g]), FINEST[1])
-        for turn in range(DOUBLINGS + 1):
+            most += lengths[k] * np.sqrt(sums[1, k])
+        finest[g] = max(EPS * max(abs(low[g]), abs(high[g])), TINY)
+        width = max(high[g] - low[g], 1e-3 * abs(low[g]), TINY)
+        if budgets[g] >= most * (1 - FLAT):
+            low[g] = -np.inf
+            continue
+        for turn in range(DOUBLINGS):
             low[g] -= width * 2.0**turn
             if _group_sum(low[g], group, sums, lengths)[0] >= budgets[g]:
                 break
-            if turn == DOUBLINGS:
-                low[g] = -np.inf
-    return low, high
+    return low, high, finest
 
 
 @compiled
-def _candidates(low, high, stuck, ends, members, below, lengths, budgets):
+def _candidates(low, high, finest, stuck, ends, members, below, lengths, budgets):
     """The next multiplier to look at: that for the entries above the lower one, which is never too large but for
-    rounding; in the middle of the bracket where it was; and where all entries stay, a little more."""
+    rounding; in the middle of the bracket where it was; and where it is no further, a little more."""
     mu = low.copy()
     for g in range(budgets.size):
-        if low[g] == high[g] or low[g] == -np.inf:
+        if high[g] - low[g] <= finest[g] or low[g] == -np.inf:
             continue
         middle = low[g] / 2 + high[g] / 2
         if stuck[g] > 0:
-            mu[g] = min(low[g] + 4.0 ** stuck[g] * _finest(low[g], high[g]), middle)
+            mu[g] = min(low[g] + 4.0 ** stuck[g] * finest[g], middle)
             continue
-        mu[g] = _root(low[g], high[g], members[ends[g] : ends[g + 1]], below, lengths, budgets[g])
+        mu[g] = _root(low[g], high[g], finest[g], members[ends[g] : ends[g + 1]], below, lengths, budgets[g])
         if stuck[g] < 0 or not low[g] < mu[g] < high[g]:
             mu[g] = middle
     return mu
 
 
 @compiled
-def _narrow(low, high, stuck, mu, ends, members, below, sums, lengths, budgets):
+def _narrow(low, high, finest, stuck, mu, ends, members, below, sums, lengths, budgets):
     """The brackets, with what was found at mu; `below` are the sums at their lower ends. Whether all are done."""
     done = True
     for g in range(budgets.size):
         group = members[ends[g] : ends[g + 1]]
-        if low[g] == -np.inf or high[g] - low[g] <= _finest(low[g], high[g]):
+        if low[g] == -np.inf or high[g] - low[g] <= finest[g]:
             continue
         total = _group_sum(mu[g], group, sums, lengths)[0]
         met = abs(total - budgets[g]) <= PRECISE * budgets[g]
         if met or total < budgets[g]:
             high[g], stuck[g] = mu[g], -1
         if met or total > budgets[g]:
-            same = True
-            for k in group:
-                same = same and below[1, k] == sums[1, k]
-                below[:, k] = sums[:, k]
-            stuck[g] = max(stuck[g], 0) + 1 if same else 0
+            stuck[g] = max(stuck[g], 0) + 1 if mu[g] - low[g] <= 4.0 ** (stuck[g] + 1) * finest[g] else 0
             low[g] = mu[g]
-        done = done and high[g] - low[g] <= _finest(low[g], high[g])
+            for k in group:
+                below[:, k] = sums[:, k]
+        done = done and high[g] - low[g] <= finest[g]
     return done
 
 
 @compiled
-def _shares(low, high, ends, members, below, lengths, budgets):
-    """The sums of all columns, which add up to the budgets, and which of them jump in the bracket: by the same part of
-    their jumps."""
-    shares, jumps = np.zeros(lengths.size), np.zeros(lengths.size, np.bool_)
+def _finish(low, high, ends, members, below, lengths, budgets):
+    """Of each column a last step of Newton's method for its multiplier, its sum before that and the derivative, and
+    whether it jumps in the bracket; all that do by the same part of their jumps, so that sums add up to the budgets."""
+    steps, shares, slopes = np.zeros(lengths.size), np.zeros(lengths.size), np.zeros(lengths.size)
+    jumps = np.zeros(lengths.size, np.bool_)
     for g in range(budgets.size):
         group = members[ends[g] : ends[g + 1]]
-        most = _group_sum(low[g], group, below, lengths)[0]
+        most, slope = _group_sum(low[g], group, below, lengths)
         least = _group_sum(high[g], group, below, lengths)[0]
         part = (budgets[g] - least) / (most - least) if most > least else 1.0
+        step = (budgets[g] - most) / slope if high[g] == low[g] and slope < 0 else 0.0
         for k in group:
-            upper = _column_sum(low[g], k, below, lengths)[0]
+            if abs(step) * below[1, k] > SMALL * below[2, k]:
+                step = 0.0
+        for k in group:
+            upper, slopes[k] = _column_sum(low[g], k, below, lengths)
             lower = _column_sum(high[g], k, below, lengths)[0]
             shares[k] = lower + part * (upper - lower)
             jumps[k] = upper - lower > PRECISE * budgets[g]
-    return shares, jumps
+            steps[k] = step
+    return steps, shares, slopes, jumps
 
 
 @compiled
@@ -203,37 +213,60 @@ def excess(V, mu):
     return np.array([mu, *np.sum(over_rows(_excess, V, mu), axis=0)])
 
 
-def multipliers(V, groups, lengths, budgets):
+def multipliers(V, groups, extents, lengths, budgets):
     """For each group the largest mu at which the sum is no less than its budget, -inf where only flat columns have it,
-    and the next number where it jumps; what `_excess` finds at the former; and how many entries a column has."""
+    and the next number where it jumps; and what `excess` finds at the former."""
     ends, members, owner = groups
-    largest, smallest, *moments = zip(*over_rows(_extent, V))
-    peaks, floors = np.max(largest, axis=0), np.min(smallest, axis=0)
-    below = np.array([np.zeros(V.shape[1]), *np.sum(moments, axis=1)])  # around 0, of all entries
-    room = below[1].copy()
-    low, high = _begin(ends, members, peaks, floors, below, lengths, budgets)
+    peaks, floors, below = extents
+    low, high, finest = _begin(ends, members, peaks, floors, below, lengths, budgets)
     stuck = np.zeros(budgets.size)
     for _ in range(ROUNDS):
-        mu = _candidates(low, high, stuck, ends, members, below, lengths, budgets)
+        mu = _candidates(low, high, finest, stuck, ends, members, below, lengths, budgets)
         sums = excess(V, np.where(np.isfinite(mu), mu, 0.0)[owner])
-        if _narrow(low, high, stuck, mu, ends, members, below, sums, lengths, budgets):
+        if _narrow(low, high, finest, stuck, mu, ends, members, below, sums, lengths, budgets):
             break
-    return low, high, below, room
+    return low, high, below
+
+
+def extents_of(V):
+    """The largest and the smallest entry of each column, and what `excess` would find if all entries counted."""
+    reference = np.where(np.isfinite(V[0]), V[0], 0.0)
+    largest, smallest, *moments = zip(*over_rows(_extent, V, reference))
+    return np.max(largest, axis=0), np.min(smallest, axis=0), np.array([reference, *np.sum(moments, axis=1)])
 
 
 def with_budgets(V, groups, lengths, budgets):
     """The nearest factor whose columns are nonnegative, of norms `lengths`, and add up, those of each group together,
     to its budget; 0 where V is -inf."""
+    extents = peaks, floors, _ = extents_of(V)
+    size = max(np.max(np.abs(peaks)), np.max(np.abs(floors)))
+    if size > 0 and not 1 / HUGE < size < HUGE:  # or squares are too large, or vanish
+        return with_budgets(V / V.dtype.type(size), groups, lengths, budgets)
     ends = np.cumsum([0, *map(len, groups)])
     members = np.concatenate([np.asarray(group, dtype=np.int64) for group in groups])
     owner = np.empty_like(members)
     owner[members] = np.repeat(np.arange(len(groups)), np.diff(ends))
-    low, high, below, room = multipliers(V, (ends, members, owner), lengths, budgets)
-    shares, jumps = _shares(low, high, ends, members, below, lengths, budgets)
+    top = np.array([max(peaks[list(group)]) for group in groups])[owner]
+    bottom = np.array([min(floors[list(group)]) for group in groups])[owner]
+    if np.any(np.abs(top) > OFFSET * (top - bottom)):  # what is common to all entries of a group costs digits
+        return with_budgets(V - top, groups, lengths, budgets).astype(V.dtype, copy=False)
+    room = extents[2][1].copy()
+    low, high, below = multipliers(V, (ends, members, owner), extents, lengths, budgets)
+    steps, shares, slopes, jumps = _finish(low, high, ends, members, below, lengths, budgets)
+    mu = below[0] + steps
+    taken = mu - below[0]  # as rounded
+    square = np.maximum(below[3] - taken * (2 * below[2] - below[1] * taken), 0.0)
+    shares += slopes * taken
+    left = budgets - np.add.reduceat(shares[members], ends[:-1])
+    for g in np.flatnonzero((np.abs(left) > LAST_PLACE * budgets) & (low > -np.inf)):
+        # no number for the multiplier is near enough: the column that gives way most easily makes up for it
+        k = members[ends[g] : ends[g + 1]][np.argmin(slopes[members[ends[g] : ends[g + 1]]])]
+        shares[k] += left[g]
+        jumps[k] = True
 
-    flat, alone = (low == -np.inf)[owner], (below[3] == 0) | (lengths == 0)
+    flat, alone = (low == -np.inf)[owner], (square == 0) | (lengths == 0)
     out = np.empty_like(V)
-    over_rows(_scaled_excess, V, below[0], lengths / np.sqrt(np.where(alone, np.inf, below[3])), out)
+    over_rows(_scaled_excess, V, mu, lengths / np.sqrt(np.where(alone, np.inf, square)), out)
     for k in np.flatnonzero(flat):
         out[:, k] = np.where(V[:, k] > -np.inf, lengths[k] / np.sqrt(room[k]), 0.0)
     for k in np.flatnonzero(alone & ~flat & ~jumps):

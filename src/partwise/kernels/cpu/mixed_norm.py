@@ -12,56 +12,89 @@ from .base import compiled
 from .projections import _direction
 
 BLOCK = 8  # columns whose b come out of one product
+GUESSES = 12  # of a price, before it is found from all entries
+TIED, PRECISE = 1e-9, 1e-13  # relative: so few entries are as good as a single choice of them; what a sum may be off by
 
 
 @compiled
-def _by_price(b, mu, x):
-    """The best x >= 0 of norm 1 with its sum at this price; the sum, and by how much it falls as the price rises."""
-    largest, place = -np.inf, 0
-    for j in range(b.size):
-        if b[j] > largest:
-            largest, place = b[j], j
-    if largest <= mu:
-        x[:] = 0
-        x[place] = 1
-        return 1.0, 0.0
+def _above(b, mu, x):
+    """`x = (b - mu)_+`: how many entries are positive, their sum and that of their squares."""
     count, first, second = 0.0, 0.0, 0.0
     for j in range(b.size):
         x[j] = max(b[j] - mu, 0.0)
         count += 1.0 if x[j] > 0 else 0.0
         first += x[j]
         second += x[j] * x[j]
+    return count, first, second
+
+
+@compiled
+def _scaled(x, factor):
+    for j in range(x.size):
+        x[j] *= factor
+
+
+@compiled
+def _by_price(b, mu, x):
+    """The best x >= 0 of norm 1 with its sum at this price; the sum, and by how much it falls as the price rises."""
+    if mu == -np.inf:
+        x[:] = 1 / np.sqrt(b.size)
+        return np.sqrt(b.size), 0.0
+    count, first, second = _above(b, mu, x)
+    if second <= 0:  # the largest entry alone
+        x[:] = 0
+        x[np.argmax(b)] = 1
+        return 1.0, 0.0
     norm = np.sqrt(second)
-    for j in range(b.size):
-        x[j] /= norm
+    _scaled(x, 1 / norm)
     return first / norm, (count - first * first / second) / norm
 
 
 @compiled
-def _by_sum(b, total, room, x):
-    """The best x >= 0 of norm 1 and this sum; its price, and by how much the sum falls as the price rises."""
-    mu, norm = _direction(b, np.ones(b.size, np.bool_), total, room, x)
+def _by_sum(b, total, mu, x):
+    """The best x >= 0 of norm 1 and this sum, from a guess of its price; that price, and by how much the sum falls as
+    the price rises.
+
+    If the p entries above mu stay, the price is `mu + s / p - total sqrt((t - s^2 / p) / (p (p - total^2)))`, with s
+    their sum and t that of their squares, from mu. It is never too large: more entries only add to the sum. So prices
+    rise from the second on, and once the entries are the same, the price is exact.
+    """
+    before, square = -1.0, total * total
+    for _ in range(GUESSES):
+        count, first, second = _above(b, mu, x)
+        if not count > square * (1 + TIED):
+            break
+        if count == before and abs(first - total * np.sqrt(second)) <= PRECISE * first:
+            norm = np.sqrt(second)
+            _scaled(x, 1 / norm)
+            return mu, (count - square) / norm
+        mu += first / count - total * np.sqrt(max(second - first * first / count, 0.0) / (count * (count - square)))
+        before = count
+    # a poor guess, or ties decide
+    mu, norm = _direction(b, np.ones(b.size, np.bool_), total, np.empty(b.size), x)
     count = 0.0
     for j in range(b.size):
         count += 1.0 if x[j] > 0 else 0.0
-    return mu, (max(count - total * total, 0.0) / norm if norm > 0 else 0.0)
+    return mu, (max(count - square, 0.0) / norm if norm > 0 else 0.0)
 
 
 @compiled
-def _columns(B, Y, gram, block, lengths, price, total, give, priced):
-    """Some rows of Y anew, with their b, the rows of B; by how much the objective falls."""
-    gain, room, step = 0.0, np.empty(Y.shape[1]), np.empty_like(Y[0])
+def _columns(B, Y, C, gram, block, lengths, price, total, give, priced):
+    """Some rows of Y anew, with `b - cross` in the rows of B; by how much the objective falls."""
+    gain, step = 0.0, np.empty_like(Y[0])
     for p in range(block.size):
         i, b = block[p], B[p]
         x, length = Y[i], lengths[block[p]]
         if gram[i, i] == 0 or length == 0:  # the other factor does not use it: anything is as good
             continue
-        step[:] = x
+        for j in range(b.size):
+            step[j] = x[j]
+            b[j] += C[i, j]
         if priced:
             total[i], give[i] = _by_price(b, price[i], x)
             total[i] *= length
         else:
-            price[i], give[i] = _by_sum(b, total[i] / length, room, x)
+            price[i], give[i] = _by_sum(b, total[i] / length, price[i], x)
         give[i] *= length
         change = 0.0
         for j in range(b.size):
@@ -80,9 +113,9 @@ def sweep(Y, C, gram, lengths, price, total, give, priced):
     gain = 0.0
     for start in range(0, len(Y), BLOCK):
         block = np.arange(start, min(start + BLOCK, len(Y)))
-        others = gram[block]
+        others = -gram[block]
         others[np.arange(block.size), block] = 0
-        gain += _columns(C[block] - others @ Y, Y, gram, block, lengths, price, total, give, priced)
+        gain += _columns(others @ Y, Y, C, gram, block, lengths, price, total, give, priced)
     return gain
 
 
@@ -109,8 +142,9 @@ def mixed_norm(A, cross, gram, groups, lengths, budgets, rounds):
     for _ in range(rounds):
         before, its_total = Y.copy(), total.copy()
         for group in groups:
-            weight = give[group].sum()
-            price[group] = np.vdot(give[group], price[group]) / weight if weight > 0 else price[group].mean()
+            easy = group[give[group] > 0]
+            if easy.size:
+                price[group] = np.vdot(give[easy], price[easy]) / give[easy].sum()
         gained = sweep(Y, *known, True)
         for group, budget in zip(groups, budgets):
             least = lengths[group]
