@@ -224,21 +224,21 @@ TIED_KINDS = ("few values", "zeros and ones", "nothing positive", "flat columns"
 
 @pytest.mark.parametrize("kind", [*KINDS, "exponential"])
 def test_few_passes_over_the_data(kind, monkeypatch):
-    """13 at most were measured where entries differ; 67 where many are equal, as the search ends at neighbours among
+    """13 at most were measured where entries differ; 53 where many are equal, as the search ends at neighbours among
     the floating point numbers there."""
     rng = np.random.default_rng(0)
     A = rng.exponential(size=(5000, 8)) if kind == "exponential" else KINDS[kind](rng, (5000, 8))
     passes, over_rows = [], budgets.over_rows
 
     def counted(kernel, *arguments):
-        passes.append(kernel is budgets._excess)
+        passes.append(kernel is budgets._excess and len(arguments[0]) == len(A))
         return over_rows(kernel, *arguments)
 
     monkeypatch.setattr(budgets, "over_rows", counted)
     for sparsity in (0.1, 0.5, 0.9):
         passes.clear()
         project_groups(A, [3, 5], sparsity)
-        assert 1 <= sum(passes) <= (80 if kind in TIED_KINDS else 20)
+        assert 1 <= sum(passes) <= (60 if kind in TIED_KINDS else 15)
 
 
 # -- messages ------------------------------------------------------------------------------------------

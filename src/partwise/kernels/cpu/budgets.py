@@ -13,6 +13,8 @@ from .projections import _direction
 
 ROUNDS = 2000  # of a loop that a handful end
 DOUBLINGS = 64  # of a distance: beyond, only a flat column has so large a sum
+STRIDE, SAMPLE = 16, 256  # every so many rows, where that leaves at least so many of them
+SAFETY = 1.02  # of their sum, against chance
 PRECISE = 1e-13  # of a sum, relative
 FLAT = 1e-12  # a sum so near to the largest possible is that of flat columns
 EPS, TINY = 2.0**-52, 1e-100  # what two multipliers differ by at least, relative to the entries, and absolute
@@ -220,12 +222,27 @@ def multipliers(V, groups, extents, lengths, budgets):
     peaks, floors, below = extents
     low, high, finest = _begin(ends, members, peaks, floors, below, lengths, budgets)
     stuck = np.zeros(budgets.size)
+    guess = sampled(V, groups, low, high, lengths, budgets) if len(V) >= SAMPLE * STRIDE else None
     for _ in range(ROUNDS):
-        mu = _candidates(low, high, finest, stuck, ends, members, below, lengths, budgets)
+        mu = guess
+        if guess is None:
+            mu = _candidates(low, high, finest, stuck, ends, members, below, lengths, budgets)
         sums = excess(V, np.where(np.isfinite(mu), mu, 0.0)[owner])
         if _narrow(low, high, finest, stuck, mu, ends, members, below, sums, lengths, budgets):
             break
+        if guess is not None:  # if it was too large, that was chance and not rounding
+            guess, stuck[:] = None, 0
     return low, high, below
+
+
+def sampled(V, groups, low, high, lengths, budgets):
+    """A first guess in the bracket, from every so many rows, on the safe side: where the sum is a little too large."""
+    ends, members, _ = groups
+    few = np.ascontiguousarray(V[::STRIDE])
+    least = np.add.reduceat(lengths[members], ends[:-1])
+    wanted = np.maximum(SAFETY / STRIDE**0.5 * budgets, least)
+    guess = multipliers(few, groups, extents_of(few), lengths, wanted)[0]
+    return np.where((low < guess) & (guess < high), guess, low)
 
 
 def extents_of(V):
