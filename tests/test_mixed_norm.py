@@ -1,5 +1,5 @@
-"""Groups of columns that share a sum, `project_groups`: nearest whatever the columns, at the ends of the range and at
-ties; and what it says of arguments that do not fit."""
+"""Sparsity budgets: the projection of groups of columns, nearest whatever the columns, at the ends of the range and at
+ties, and what it says of arguments that do not fit; factorizations whose parts share a budget."""
 
 import math
 from itertools import pairwise
@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
+import partwise as pw
+from partwise import structures as s
 from partwise.kernels.cpu import budgets
+from partwise.kernels.cpu.mixed_norm import _by_price, _by_sum, mixed_norm
+from partwise.registry import resolve
 from partwise.structures import project_groups
 
 KINDS = {
@@ -265,6 +270,8 @@ WRONG = {
     "sparsity below 0": ({"groups": [1, 2], "sparsity": [0.5, -0.1]}, r"between 0 \(flat\) and 1 .* got -0.1"),
     "no sparsity at all": ({"sparsity": math.nan}, r"between 0 \(flat\) and 1 .* got nan"),
     "weights for others": ({"sparsity": 0.5, "weights": [1, 2]}, "2 weights, but A has 3 components"),
+    "one weight for all": ({"sparsity": 0.5, "weights": 2}, "list of positive numbers, one for each component; got 2"),
+    "a word": ({"sparsity": "half"}, r"between 0 \(flat\) and 1 .* got 'half'"),
     "a weight of nothing": ({"sparsity": 0.5, "weights": [1, 2, 0]}, "positive numbers, one for each component; got"),
 }
 
@@ -279,5 +286,109 @@ def test_arguments_that_do_not_fit_say_what_would(arguments, message):
     "A", [[[1.0, np.nan]], [[np.inf, 1.0]], [1.0, 2.0], np.zeros((0, 3)), np.zeros((3, 0))], ids=str
 )
 def test_what_is_no_finite_matrix_is_refused(A):
-    with pytest.raises(ValueError, match="A must be a matrix of finite numbers"):
+    with pytest.raises(ValueError, match=r"A must be a matrix of real numbers|A contains NaN or infinity"):
         project_groups(A, sparsity=0.5)
+
+
+@pytest.mark.parametrize("size", [1e160, 1e-170])
+def test_units_do_not_matter(size):
+    A = np.random.default_rng(0).normal(size=(6, 3))
+    assert np.allclose(project_groups(A * size, sparsity=0.5), project_groups(A, sparsity=0.5), rtol=1e-12)
+
+
+# -- factorizations ------------------------------------------------------------------------------------
+
+
+def dense_and_sparse_parts(seed):
+    """300 mixtures, with 1% noise, of three parts that are everywhere and three on 8 of 100 features: X, W and H."""
+    rng = np.random.default_rng(seed)
+    H = rng.uniform(0.2, 1, size=(6, 100))
+    H[3:] *= np.array([rng.permutation(100) < 8 for _ in range(3)])
+    W = rng.exponential(size=(300, 6)) * (rng.random((300, 6)) < 0.5)
+    X = W @ H
+    return np.maximum(X + 0.01 * X.std() * rng.normal(size=X.shape), 0), W, H
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sparsities_spread_within_a_budget_as_the_parts_do(seed):
+    """Each part finds its own: a budget for each part alone has an error many times as large."""
+    X, _, H = dense_and_sparse_parts(seed)
+    truth = pw.metrics.sparsity(H)
+    shared, equal = (
+        pw.factorize(X, 6, structure_H=s.GroupSparsity(groups, truth.mean()), random_state=0)
+        for groups in (None, [1] * 6)
+    )
+    assert shared.solver.startswith("MixedNorm")
+    assert np.allclose(np.sort(pw.metrics.sparsity(shared.H)), np.sort(truth), atol=0.03)
+    assert np.allclose(pw.metrics.sparsity(equal.H), truth.mean(), atol=1e-10)
+    assert shared.relative_error < 0.01
+    assert equal.relative_error > 0.1
+
+
+@pytest.mark.parametrize("codes", [False, True], ids=["parts", "codes"])
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("solver", ["mixed_norm", "palm", "admm"])
+def test_budgets_hold_in_every_group(solver, store, codes):
+    X, *_ = dense_and_sparse_parts(0)
+    groups, wanted = [[0, 3], [1, 2, 4, 5]], [0.2, 0.7]
+    budget = s.GroupSparsity(groups, wanted)
+    stated = {"structure_W": budget} if codes else {"structure_H": budget}
+    X = store(np.where(np.median(X) < X, X, 0.0))
+    result = pw.factorize(X, 6, solver=solver, n_init=1, max_iter=300, tol=1e-3, random_state=1, **stated)
+    parts = result.W.T if codes else result.H
+    assert result.certificate.feasible
+    assert np.allclose(np.linalg.norm(parts, axis=1), 1, rtol=1e-12)
+    n = parts.shape[1]
+    for group, mean in zip(groups, wanted):
+        total = len(group) * (math.sqrt(n) - mean * (math.sqrt(n) - 1))
+        assert parts[group].sum() == pytest.approx(total, rel=1e-10)
+
+
+def test_the_objective_is_no_higher_than_that_of_admm_and_palm():
+    X = pw.datasets.load_digits().X
+    objectives = {
+        solver: pw.factorize(
+            X, 12, structure_H=s.GroupSparsity([4, 8], [0.3, 0.7]), solver=solver, n_init=1, random_state=0
+        ).objective
+        for solver in ("mixed_norm", "palm", "admm")
+    }
+    assert objectives["mixed_norm"] <= 1.02 * min(objectives.values())
+
+
+@pytest.mark.parametrize("guess", [-np.inf, -2.0, 0.0, 0.3, 5.0])
+@pytest.mark.parametrize("total", [1.0, 1.5, 4.0, 9.0, 20**0.5 * 20**0.5 * 0.999, 20.0])
+def test_a_column_of_given_sum_is_the_nearest_whatever_the_guess(guess, total):
+    b = np.random.default_rng(1).normal(size=400)
+    x = np.empty_like(b)
+    price, give = _by_sum(b, total, guess, x)
+    assert np.allclose(x, project_groups(b[:, None], budget=total)[:, 0], atol=1e-10)
+    if 1 < total < 20:
+        again = np.empty_like(b)
+        assert _by_price(b, price, again)[0] == pytest.approx(total)
+        near = _by_price(b, price + 1e-6, again)[0]
+        assert (total - near) / 1e-6 == pytest.approx(give, rel=1e-3, abs=1e-6)
+
+
+def test_parts_that_are_not_used_stay_as_they_are():
+    """A part with no codes has no direction to go: the others move, and share the budget with it."""
+    X, W, H = dense_and_sparse_parts(0)
+    bound = s.GroupSparsity(sparsity=0.5).bind((100, 6), True, "H")
+    A = bound.prox(H.T.copy(), 0.0)
+    W[:, 2] = 0
+    moved, gain = mixed_norm(A, X.T @ W, W.T @ W, [np.arange(6)], bound.lengths, bound.totals, 2)
+    assert gain > 0
+    assert np.allclose(moved[:, 2], A[:, 2])
+    assert not np.allclose(moved[:, 0], A[:, 0])
+    assert moved.sum() == pytest.approx(bound.totals[0], rel=1e-12)
+
+
+def test_budgets_can_be_written_as_text():
+    assert repr(resolve("structure", "group_sparsity([5, 15, 5], [0.2, 0.5, 0.8])")) == (
+        "GroupSparsity([5, 15, 5], sparsity=[0.2, 0.5, 0.8])"
+    )
+    assert repr(resolve("structure", "group_sparsity(sparsity=0.6)")) == "GroupSparsity(sparsity=0.6)"
+
+
+def test_sparsity_of_parts():
+    found = pw.metrics.sparsity([[1, 1, 1, 1], [0, 3e-200, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]])
+    assert np.allclose(found, [0, 1, 2 - 2**0.5, np.nan], equal_nan=True)

@@ -51,9 +51,10 @@ class GroupSparsity(Sized):
         for name, value, limit in (("sparsity", sparsity, 1.0), ("budget", budget, math.inf)):
             object.__setattr__(self, name, None if value is None else checked_numbers(name, value, n_groups, limit))
         if weights is not None:
-            weights = tuple(float(weight) for weight in weights)
-            if not weights or not all(0 < weight < math.inf for weight in weights):
-                raise ValueError(f"weights must be positive numbers, one for each component; got {weights!r}")
+            norms = np.asarray(weights)
+            if norms.ndim != 1 or norms.dtype.kind not in "iuf" or not np.all((norms > 0) & np.isfinite(norms)):
+                raise ValueError(f"weights must be a list of positive numbers, one for each component; got {weights!r}")
+            weights = tuple(norms.astype(float).tolist())
         object.__setattr__(self, "stated", stated)
         object.__setattr__(self, "weights", weights)
 
@@ -146,19 +147,21 @@ def project_groups(A, groups=None, sparsity=None, budget=None, *, labels=None, w
     is not above mu has that one alone; the sum falls as mu grows, so mu takes one search. The work is in proportion to
     the size of A.
     """
-    A = np.ascontiguousarray(A)
-    A = A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
-    if A.ndim != 2 or not A.size or not np.all(np.isfinite(A)):
-        raise ValueError(f"A must be a matrix of finite numbers whose columns are projected, got shape {A.shape}")
+    A = np.asarray(A)
+    if A.ndim != 2 or not A.size or A.dtype.kind not in "biuf":
+        raise ValueError(f"A must be a matrix of real numbers, (n, components); got shape {A.shape} of {A.dtype}")
+    A = np.ascontiguousarray(A, dtype=A.dtype if A.dtype in (np.float32, np.float64) else np.float64)
+    if not np.all(np.isfinite(A)):
+        raise ValueError("A contains NaN or infinity: there is no nearest matrix. Fill or remove these entries first")
     structure = GroupSparsity(groups, sparsity, budget, labels=labels, weights=weights)
     return structure.bind(A.shape, False, "A").prox(A, 0.0)
 
 
 def checked_numbers(name: str, value, n_groups: int, limit: float) -> tuple[float, ...]:
     """A number for each group, from one for all or one for each."""
-    numbers = (value,) * n_groups if isinstance(value, Real) else tuple(value)
+    numbers = (value,) * n_groups if isinstance(value, Real | str) else tuple(value)
     if len(numbers) != n_groups:
-        raise ValueError(f"{name} has {len(numbers)} numbers for {n_groups} groups")
+        raise ValueError(f"{name} has {len(numbers)} numbers for {n_groups} groups: give one for all, or one for each")
     for number in numbers:
         if not isinstance(number, Real) or isinstance(number, bool) or not 0 <= number <= limit:
             span = "between 0 (flat) and 1 (a single nonzero)" if limit == 1 else "at least 0"
