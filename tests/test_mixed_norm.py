@@ -13,7 +13,7 @@ from scipy import sparse
 import partwise as pw
 from partwise import structures as s
 from partwise.kernels.cpu import budgets
-from partwise.kernels.cpu.mixed_norm import _by_price, _by_sum, mixed_norm
+from partwise.kernels.cpu.mixed_norm import _by_price, _by_sum, mixed_norm, restored
 from partwise.registry import resolve
 from partwise.structures import project_groups
 
@@ -246,6 +246,15 @@ def test_few_passes_over_the_data(kind, monkeypatch):
         assert 1 <= sum(passes) <= (60 if kind in TIED_KINDS else 15)
 
 
+@pytest.mark.parametrize("kind", ["normal", "half zeros", "zeros and ones", "heavy tails", "duplicated columns"])
+def test_a_guess_from_a_sample_of_rows_changes_nothing(kind, monkeypatch):
+    A = KINDS[kind](np.random.default_rng(0), (5000, 6))
+    A = np.sort(A, axis=0)  # rows that say least of each other
+    guessed = project_groups(A, [2, 4], [0.2, 0.8])
+    monkeypatch.setattr(budgets, "SAMPLE", len(A))
+    assert np.allclose(guessed, project_groups(A, [2, 4], [0.2, 0.8]), atol=1e-12)
+
+
 # -- messages ------------------------------------------------------------------------------------------
 
 WRONG = {
@@ -300,10 +309,10 @@ def test_units_do_not_matter(size):
 
 
 def dense_and_sparse_parts(seed):
-    """300 mixtures, with 1% noise, of three parts that are everywhere and three on 8 of 100 features: X, W and H."""
+    """300 mixtures, with 1% noise, of three parts on nearly all of 100 features and three on 8 of them: X, W and H."""
     rng = np.random.default_rng(seed)
     H = rng.uniform(0.2, 1, size=(6, 100))
-    H[3:] *= np.array([rng.permutation(100) < 8 for _ in range(3)])
+    H *= np.array([rng.permutation(100) < size for size in (90, 90, 90, 8, 8, 8)])
     W = rng.exponential(size=(300, 6)) * (rng.random((300, 6)) < 0.5)
     X = W @ H
     return np.maximum(X + 0.01 * X.std() * rng.normal(size=X.shape), 0), W, H
@@ -344,19 +353,65 @@ def test_budgets_hold_in_every_group(solver, store, codes):
         assert parts[group].sum() == pytest.approx(total, rel=1e-10)
 
 
-def test_the_objective_is_no_higher_than_that_of_admm_and_palm():
-    X = pw.datasets.load_digits().X
-    objectives = {
-        solver: pw.factorize(
-            X, 12, structure_H=s.GroupSparsity([4, 8], [0.3, 0.7]), solver=solver, n_init=1, random_state=0
-        ).objective
-        for solver in ("mixed_norm", "palm", "admm")
+def test_optima_are_as_good_as_those_of_admm_and_palm():
+    """On average over three starts: 325202 against 325653 and 325792 were measured."""
+    X, stated = pw.datasets.load_digits().X, {"structure_H": s.GroupSparsity(sparsity=0.6), "n_init": 1}
+    means = {}
+    for solver in ("mixed_norm", "palm", "admm"):
+        results = [pw.factorize(X, 12, solver=solver, random_state=seed, **stated) for seed in range(3)]
+        means[solver] = np.mean([result.objective for result in results])
+    assert means["mixed_norm"] <= 1.001 * min(means.values())
+
+
+@pytest.mark.parametrize("mean", [0.9, 0.95])
+def test_very_sparse_parts_settle(mean):
+    """Where a common price is too much at once, a step of all parts takes its place."""
+    result = pw.factorize(pw.datasets.load_digits().X, 12, structure_H=s.GroupSparsity(sparsity=mean), random_state=0)
+    assert result.converged
+    assert result.n_iter < 200
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_budgets_move_between_parts_of_any_size(seed):
+    """Codes over three orders of magnitude, one of them maybe 0: `palm` finds nothing better from the end."""
+    rng = np.random.default_rng(seed)
+    W = rng.uniform(size=(30, 4)) * 10 ** rng.uniform(-1.5, 1.5, 4)
+    W[:, 3] *= seed % 2
+    X = W @ (rng.uniform(size=(4, 20)) * (rng.random((4, 20)) < 0.4)) + 0.1 * rng.uniform(size=(30, 20))
+    weights = rng.uniform(0.5, 2, 4) if seed % 3 else None
+    stated = {
+        "structure_W": s.Fixed(W),
+        "structure_H": s.GroupSparsity(sparsity=rng.uniform(0.1, 0.9), weights=weights),
     }
-    assert objectives["mixed_norm"] <= 1.02 * min(objectives.values())
+    result = pw.factorize(X, 4, random_state=0, **stated)
+    assert result.converged
+    assert result.certificate.feasible
+    better = pw.factorize(X, 4, init=result, solver="palm", **stated)
+    assert result.objective <= better.objective * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("shape", [(40, 1), (1, 4)], ids=["one part", "one feature"])
+def test_what_is_given_to_the_kernel_stays(shape):
+    A = np.ones(shape) / math.sqrt(shape[0])
+    given = A.copy()
+    cross = np.random.default_rng(0).uniform(size=shape)
+    budget = np.array([0.7 * A.sum() + 0.3 * shape[1]])
+    moved, _ = mixed_norm(A, cross, np.eye(shape[1]), [np.arange(shape[1])], np.ones(shape[1]), budget, 1)
+    assert np.array_equal(A, given)
+    assert not np.shares_memory(moved, A)
+
+
+def test_sums_are_brought_back_to_the_budget_within_their_limits():
+    least, most = np.ones(4), np.full(4, 3.0)
+    for wanted in (4.0, 4.5, 8.0, 11.9, 12.0):
+        for give in ([1, 1, 1, 1], [0, 0, 0, 0], [0, 5, 0, 0], [1e-9, 1, 1e9, 0]):
+            total = restored(np.array([1.0, 3.0, 1.5, 2.9]), np.array(give, dtype=float), least, most, wanted)
+            assert total.sum() == pytest.approx(wanted, rel=1e-12)
+            assert np.all((total >= least) & (total <= most))
 
 
 @pytest.mark.parametrize("guess", [-np.inf, -2.0, 0.0, 0.3, 5.0])
-@pytest.mark.parametrize("total", [1.0, 1.5, 4.0, 9.0, 20**0.5 * 20**0.5 * 0.999, 20.0])
+@pytest.mark.parametrize("total", [1.0, 1.5, 4.0, 9.0, 19.98, 20.0])
 def test_a_column_of_given_sum_is_the_nearest_whatever_the_guess(guess, total):
     b = np.random.default_rng(1).normal(size=400)
     x = np.empty_like(b)

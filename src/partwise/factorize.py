@@ -77,9 +77,9 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         Where to start. None: "nndsvda" if the rank is at most min(X.shape), X and the factors are nonnegative
         and no parts are given, else "random"; for the L1 loss "smooth-l1".
     n_init : int, optional
-        Number of starts; the best is kept. None: 1, and for structures that are not convex up to 4, until one fits,
-        with a relative error of at most ten times `tol`. From the second on, init=None means random (smooth-l1 for the
-        L1 loss).
+        Number of starts; the best is kept. None: 1, and where `admm` solves for sets that are not convex up to 4,
+        until one fits, with a relative error of at most ten times `tol`. From the second on, init=None means random
+        (smooth-l1 for the L1 loss).
     max_iter, tol, target, time_limit
         Stop after this many iterations, at this stationarity, at this objective or after these seconds,
         whichever comes first. Ctrl-C ends a run as well, with the best result so far.

@@ -63,7 +63,7 @@ class NMF(Model):
     structure_W, structure_H : Structure, optional
         What else is wanted of the factors, nonnegativity apart. See `partwise.structures`.
     n_init : int or None
-        Number of starts; the best is kept. None: 1, and for structures that are not convex up to 4.
+        Number of starts; the best is kept. None: 1, and where `admm` solves for sets that are not convex up to 4.
     callbacks : sequence of callables
         Called as ``callback(record, factors)`` after every iteration; a true answer ends the run.
     n_threads : int, optional

@@ -25,9 +25,10 @@ class GroupSparsity(Sized):
 
         |a_k|_2 = 1,    sum_{k in g} |a_k|_1 = |g| (sqrt(n) - s_g (sqrt(n) - 1)),    n entries each.
 
-    `groups`: the sizes of consecutive groups, or a list of indices for each; or `labels`, one for each component; one
-    group of all where neither is given. `sparsity`: a number for all groups or one for each; or `budget`, the sums
-    themselves. `weights`: the norms of the components, if not 1 (the mean sparsity is then weighted by them).
+    `groups`: the sizes of consecutive groups, or a list of indices for each; or `labels`, one for each component, where
+    groups count in the order in which they first appear; one group of all where neither is given. `sparsity`: a number
+    for all groups or one for each; or `budget`, the sums themselves. `weights`: the norms of the components, if not 1
+    (the mean sparsity is then weighted by them).
 
     The nearest such components are in proportion to `(a - mu)_+`, with one mu for a group: see `project_groups`.
     """
@@ -62,6 +63,10 @@ class GroupSparsity(Sized):
     def interchangeable(self):
         return (self.stated is None or len(self.stated) == 1) and self.weights is None
 
+    @property
+    def magnitude(self):
+        return self.size if self.lengths is None else float(self.lengths.max())
+
     def takes(self, entries):
         return entries.plain
 
@@ -74,7 +79,8 @@ class GroupSparsity(Sized):
         groups = self.members(rank)
         if sorted(k for group in groups for k in group) != list(range(rank)):
             raise ValueError(
-                f"the groups of {self} must take up every component of {name} once: it has {rank}, from 0 to {rank - 1}"
+                f"the groups of {self} must take up every component of {name} once: it has {rank}, from 0 to "
+                f"{rank - 1}, and they name {sum(map(len, groups))}"
             )
         if self.weights is not None and len(self.weights) != rank:
             raise ValueError(f"{self} has {len(self.weights)} weights, but {name} has {rank} components")
@@ -89,7 +95,7 @@ class GroupSparsity(Sized):
     def check(self, shape, name):
         n = shape[0] if self.most is None else min(self.most, shape[0])
         for number, group in enumerate(self.members(shape[1])):
-            least = float(self.size * self.lengths[list(group)].sum())
+            least = float(self.lengths[list(group)].sum())
             most, total = least * math.sqrt(n), float(self.totals[number])
             if not least * (1 - SLACK) <= total <= most * (1 + SLACK):
                 raise ValueError(
@@ -101,9 +107,9 @@ class GroupSparsity(Sized):
     def advice(self, n: int, dim: int) -> str:
         """What a budget in range would be."""
         if self.sparsity is None:
-            return "Give a budget in this range, or the sparsity, between 0 and 1."
+            return "Give a budget in this range, or a sparsity instead."
         lowest = (math.sqrt(dim) - math.sqrt(n)) / (math.sqrt(dim) - 1)
-        return f"Give a sparsity of at least {lowest:.3g}, or allow more nonzeros."
+        return f"Give a sparsity of at least {math.ceil(1e4 * lowest) / 1e4:g}, or allow more nonzeros."
 
     def rescaled(self, exponent, objective_exponent):
         scaled = super().rescaled(exponent, objective_exponent)
@@ -159,7 +165,7 @@ def project_groups(A, groups=None, sparsity=None, budget=None, *, labels=None, w
 
 def checked_numbers(name: str, value, n_groups: int, limit: float) -> tuple[float, ...]:
     """A number for each group, from one for all or one for each."""
-    numbers = (value,) * n_groups if isinstance(value, Real | str) else tuple(value)
+    numbers = (value,) * n_groups if np.ndim(value) == 0 else tuple(value)
     if len(numbers) != n_groups:
         raise ValueError(f"{name} has {len(numbers)} numbers for {n_groups} groups: give one for all, or one for each")
     for number in numbers:

@@ -257,15 +257,15 @@ def with_budgets(V, groups, lengths, budgets):
     """The nearest factor whose columns are nonnegative, of norms `lengths`, and add up, those of each group together,
     to its budget; 0 where V is -inf."""
     extents = peaks, floors, _ = extents_of(V)
-    size = max(np.max(np.abs(peaks)), np.max(np.abs(floors)))
-    if size > 0 and not 1 / HUGE < size < HUGE:  # or squares are too large, or vanish
-        return with_budgets(V / V.dtype.type(size), groups, lengths, budgets)
     ends = np.cumsum([0, *map(len, groups)])
     members = np.concatenate([np.asarray(group, dtype=np.int64) for group in groups])
     owner = np.empty_like(members)
     owner[members] = np.repeat(np.arange(len(groups)), np.diff(ends))
     top = np.array([max(peaks[list(group)]) for group in groups])[owner]
     bottom = np.array([min(floors[list(group)]) for group in groups])[owner]
+    size = np.maximum(np.abs(top), np.abs(bottom))
+    if np.any((size > HUGE) | ((size > 0) & (size < 1 / HUGE))):  # squares would be too large, or vanish
+        return with_budgets(V / np.where(size > 0, size, 1).astype(V.dtype), groups, lengths, budgets)
     if np.any(np.abs(top) > OFFSET * (top - bottom)):  # what is common to all entries of a group costs digits
         return with_budgets(V - top, groups, lengths, budgets).astype(V.dtype, copy=False)
     room = extents[2][1].copy()

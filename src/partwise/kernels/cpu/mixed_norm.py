@@ -9,10 +9,12 @@ moves budget between columns.
 import numpy as np
 
 from .base import compiled
+from .budgets import with_budgets
 from .projections import _direction
 
 BLOCK = 8  # columns whose b come out of one product
 GUESSES = 12  # of a price, before it is found from all entries
+EPS = np.finfo(np.float64).eps
 TIED, PRECISE = 1e-9, 1e-13  # relative: so few entries are as good as a single choice of them; what a sum may be off by
 
 
@@ -60,11 +62,12 @@ def _by_sum(b, total, mu, x):
     rise from the second on, and once the entries are the same, the price is exact.
     """
     before, square = -1.0, total * total
-    for _ in range(GUESSES):
+    precise = PRECISE * max(np.finfo(b.dtype).eps / EPS, 1.0)
+    for _ in range(GUESSES if mu > -np.inf else 0):
         count, first, second = _above(b, mu, x)
         if not count > square * (1 + TIED):
             break
-        if count == before and abs(first - total * np.sqrt(second)) <= PRECISE * first:
+        if count == before and abs(first - total * np.sqrt(second)) <= precise * first:
             norm = np.sqrt(second)
             _scaled(x, 1 / norm)
             return mu, (count - square) / norm
@@ -132,26 +135,46 @@ def restored(total, give, least, most, budget):
     return total
 
 
+def whole_groups(Y, C, gram, groups, lengths, budgets):
+    """All columns at once: the exact minimiser of a majoriser, `sum_k L_k/2 |y_k - v_k|^2` with `L_k = sum_j |gram_kj|`
+    and `L_k v_k = L_k y_k - gradient`; with norms held, only the direction of `L_k v_k` matters."""
+    V = np.abs(gram).sum(axis=1, dtype=np.float64)[:, None] * Y + C - gram @ Y
+    return np.ascontiguousarray(with_budgets(np.ascontiguousarray(V.T), groups, lengths, budgets).T, dtype=Y.dtype)
+
+
+def fall(Y, Z, C, gram):
+    """By how much the objective at Z is below that at Y."""
+    step = Z.astype(np.float64) - Y
+    return float(np.vdot(step, C - gram @ (Y + step / 2)))
+
+
 def mixed_norm(A, cross, gram, groups, lengths, budgets, rounds):
     """Exact updates of all columns with their sums held; then `rounds` times all columns at a common price in each
-    group, and again with sums held, brought back to the budgets. Returns A and by how much the objective fell."""
-    Y, C = (np.ascontiguousarray(B.T) for B in (A, cross))
+    group, and again with sums held, brought back to the budgets; or, where that is no descent, a step of all columns at
+    once. Returns A and by how much the objective fell."""
+    Y, C = (np.array(B.T, order="C") for B in (A, cross))
     total, price, give = Y.sum(axis=1, dtype=np.float64), np.zeros(len(Y)), np.zeros(len(Y))
-    known = C, gram, lengths, price, total, give
+    known, used = (C, gram, lengths, price, total, give), np.diag(gram) > 0
     gain = sweep(Y, *known, False)
     for _ in range(rounds):
-        before, its_total = Y.copy(), total.copy()
+        before = Y.copy()
         for group in groups:
             easy = group[give[group] > 0]
             if easy.size:
                 price[group] = np.vdot(give[easy], price[easy]) / give[easy].sum()
         gained = sweep(Y, *known, True)
         for group, budget in zip(groups, budgets):
-            least = lengths[group]
-            total[group] = restored(total[group], give[group], least, least * np.sqrt(Y.shape[1]), budget)
+            k = group[used[group]]  # others stay as they are
+            rest = budget - total[group[~used[group]]].sum()
+            total[k] = restored(total[k], give[k], lengths[k], lengths[k] * np.sqrt(Y.shape[1]), rest)
         gained += sweep(Y, *known, False)
-        if gained < 0:
-            Y[:], total[:] = before, its_total
-            break
+        if gained < 0:  # prices far apart: what is best for each at a common one is not for all together
+            Y[:] = whole_groups(before, C, gram, groups, lengths, budgets)
+            gained = fall(before, Y, C, gram)
+            if gained < 0:  # by rounding
+                Y[:] = before
+                break
+            total[:] = Y.sum(axis=1, dtype=np.float64)
+            gained += sweep(Y, *known, False)
         gain += gained
     return np.ascontiguousarray(Y.T), gain
