@@ -46,7 +46,10 @@ class GroupSparsity(Sized):
     def __init__(self, groups=None, sparsity=None, budget=None, *, labels=None, weights=None):
         super().__init__(per="component")
         if (sparsity is None) == (budget is None):
-            raise ValueError("give either the sparsity of the groups, between 0 and 1, or the budget, their sum")
+            raise ValueError(
+                "give either sparsity=, a number between 0 and 1 for all groups or one for each, or budget=, the sum "
+                "of all entries of each group; the first argument is the groups"
+            )
         stated = None if groups is None and labels is None else checked_groups(groups, labels)
         n_groups = 1 if stated is None else len(stated)
         for name, value, limit in (("sparsity", sparsity, 1.0), ("budget", budget, math.inf)):

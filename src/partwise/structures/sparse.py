@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -117,15 +117,21 @@ def checked_groups(groups, labels=None) -> tuple[tuple[int, ...], ...]:
         raise ValueError("give either groups, as sizes or as lists of indices, or labels, one for each component")
     if labels is not None:
         labels = np.asarray(labels)
-        if labels.ndim != 1 or not labels.size:
-            raise ValueError(f"labels must be a list, one for each component; got {labels.tolist()!r}")
+        if labels.ndim != 1 or not labels.size or (labels.dtype.kind == "f" and np.isnan(labels).any()):
+            raise ValueError(f"labels must be a list, one for each component, without NaN; got {labels.tolist()!r}")
         return tuple(tuple(np.flatnonzero(labels == label).tolist()) for label in dict.fromkeys(labels.tolist()))
+    wrong = f"groups must be sizes, or lists of indices from 0 on that do not overlap; got {groups!r}"
+    if isinstance(groups, str) or np.ndim(groups) == 0:
+        raise ValueError(wrong)
     groups = list(groups)
     if groups and all(isinstance(size, Integral) for size in groups):
         ends = np.cumsum([0, *(checked_count("the size of a group", size) for size in groups)])
         return tuple(tuple(range(a, b)) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist()))
-    found = tuple(tuple(int(j) for j in group) for group in groups)
-    members = [j for group in found for j in group]
-    if not found or not all(found) or len(set(members)) < len(members) or min(members) < 0:
-        raise ValueError(f"groups must be sizes, or lists of indices that do not overlap; got {groups!r}")
-    return found
+    if any(isinstance(group, Real | str) for group in groups):
+        raise ValueError(wrong)
+    members = [j for group in groups for j in group]
+    if not all(isinstance(j, Integral) for j in members) or not all(map(len, groups)) or not groups:
+        raise ValueError(wrong)
+    if len(set(members)) < len(members) or min(members) < 0:
+        raise ValueError(wrong)
+    return tuple(tuple(int(j) for j in group) for group in groups)
