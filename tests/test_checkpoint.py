@@ -22,7 +22,12 @@ from partwise.io.codec import encode
 from partwise.problem import pose
 
 X = make_parts(60, 50, 4, noise=0.1, random_state=0).X
-LOSSES = {"newton": "kl", "weighted": "l1"}  # of solvers that do not take least squares
+# what some solvers are for: others take least squares with nonnegative factors
+NEEDED = {
+    "newton": {"loss": "kl"},
+    "weighted": {"loss": "l1"},
+    "mixed_norm": {"structure_H": s.GroupSparsity([1, 3], [0.3, 0.6])},
+}
 SETTINGS = {"init": "random", "n_init": 2, "tol": 1e-9, "max_iter": 40, "random_state": 0, "progress": False}
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -37,8 +42,11 @@ def same(A, B):
 
 
 def run(X=X, rank=4, **changes):
-    loss = next((loss for start, loss in LOSSES.items() if str(changes.get("solver")).startswith(start)), "frobenius")
-    return pw.factorize(X, rank, **{**SETTINGS, "loss": loss, **changes})
+    return pw.factorize(X, rank, **{**SETTINGS, **needed(str(changes.get("solver"))), **changes})
+
+
+def needed(solver):
+    return next((stated for start, stated in NEEDED.items() if solver.startswith(start)), {})
 
 
 class Stop(Exception):
@@ -125,8 +133,9 @@ def test_from_other_starts_and_with_a_factor_held(init, tmp_path):
 
 @pytest.mark.parametrize("solver", registry.SOLVERS)
 def test_what_is_kept_does_not_change_with_later_steps(solver):
-    loss = next((loss for start, loss in LOSSES.items() if solver.startswith(start)), "frobenius")
-    problem = pose(as_data(X), registry.resolve("loss", loss), (s.NonNegative(), s.NonNegative()), 4).normalized()
+    loss = registry.resolve("loss", needed(solver).get("loss", "frobenius"))
+    parts = needed(solver).get("structure_H", s.NonNegative())
+    problem = pose(as_data(X), loss, (s.NonNegative(), parts), 4).normalized()
     method, rng = registry.resolve("solver", solver), np.random.RandomState(0)
     state = method.init(problem, Random()(problem, rng), 1e-9, rng)
     method.step(problem, state)

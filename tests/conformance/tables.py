@@ -64,7 +64,7 @@ TIED = {
     "projection": s.Projection(lambda H: np.clip(H, 0, 1), name="clipped", exact=True, convex=True, nonnegative=True),
     "nonnegative & sparse": s.NonNegative() & s.Sparse(4, per="component"),
     "nonnegative & sparse & unit_norm": s.NonNegative() & s.Sparse(4, per="component") & s.UnitNorm(),
-    "sparse & group_sparsity": s.Sparse(4, per="component") & s.GroupSparsity(sparsity=0.5),
+    "sparse & group_sparsity": s.Sparse(4, per="component") & s.GroupSparsity(sparsity=0.85),
     "nonnegative & orthogonal_to": s.NonNegative() & s.OrthogonalTo(2, nonzeros=3),
     "nonnegative & orthogonal_to, successive": s.NonNegative() & s.OrthogonalTo(2, nonzeros=3, method="successive"),
     "nonnegative & pattern & equal_nonzeros": s.NonNegative() & s.Pattern([1, 2], 1) & s.EqualNonzeros(2),

@@ -12,10 +12,12 @@ from numbers import Real
 import numpy as np
 
 from .. import kernels
-from .base import beyond_rounding
+from .base import ROUNDING, beyond_rounding
 from .norm import SLACK, Sized
 from .sparse import checked_groups
 from .vectors import shortest
+
+MET = 1e-12  # of a sum, relative
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,7 +134,9 @@ class GroupSparsity(Sized):
         n = V.shape[1]
         norms, sums = np.linalg.norm(V, axis=1), V.sum(axis=1)
         totals = np.array([sums[list(group)].sum() for group in self.members(len(V))])
-        off = [*-V.min(axis=1), *np.abs(norms - self.lengths) / math.sqrt(n), *np.abs(totals - self.totals) / n]
+        met = (MET + ROUNDING * np.finfo(A.dtype).eps) * self.totals  # what sums of many entries may be off by
+        missed = np.maximum(np.abs(totals - self.totals) - met, 0)
+        off = [*-V.min(axis=1), *np.abs(norms - self.lengths) / math.sqrt(n), *missed / n]
         if self.chosen:
             off.append(np.max(np.abs(A), where=~self.choice(np.abs(A)), initial=0.0))
         return beyond_rounding(max(off), A)
