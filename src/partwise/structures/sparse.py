@@ -5,7 +5,7 @@ Xu, Yu and Zhang (2013), sections 3.2 to 3.4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -121,7 +121,7 @@ def checked_groups(groups, labels=None) -> tuple[tuple[int, ...], ...]:
             raise ValueError(f"labels must be a list, one for each component, without NaN; got {labels.tolist()!r}")
         return tuple(tuple(np.flatnonzero(labels == label).tolist()) for label in dict.fromkeys(labels.tolist()))
     wrong = f"groups must be sizes, or lists of indices from 0 on that do not overlap; got {groups!r}"
-    if isinstance(groups, str) or np.ndim(groups) == 0:
+    if isinstance(groups, str) or not isinstance(groups, Iterable):
         raise ValueError(wrong)
     groups = list(groups)
     if groups and all(isinstance(size, Integral) for size in groups):
