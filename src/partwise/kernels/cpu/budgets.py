@@ -13,7 +13,6 @@ from .projections import _direction
 
 ROUNDS = 2000  # of a loop that a handful end
 DOUBLINGS = 64  # of a distance: beyond, only a flat column has so large a sum
-LIGHT_WORK = threads.LIGHT_WORK // 2  # threads are awake from the last pass
 STRIDE, SAMPLE = 16, 256  # every so many rows, where that leaves at least so many of them
 SAFETY = 1.02  # of their sum, against chance
 PRECISE = 1e-13  # of a sum, relative
@@ -208,7 +207,7 @@ def _column(v, share, length):
 
 def over_rows(kernel, V, *arguments):
     """`[kernel(V, *arguments, start, stop), ...]` over the rows of V in parallel."""
-    boundaries = threads.even(*V.shape, LIGHT_WORK)
+    boundaries = threads.even(*V.shape, threads.LIGHT_WORK)
     return threads.run(lambda i, j: kernel(V, *arguments, i, j), boundaries)
 
 
