@@ -20,7 +20,8 @@ from .gcd import GCD
 class MixedNorm(GCD):
     """A factor with `GroupSparsity` part by part: each to its best value with its own sum held; then `rounds` times all
     parts of a group at one price of their sums, which moves budget to where it gains most, and again with sums held,
-    brought back to the budget. The other factor by greedy coordinate descent (`eps` and `updates` as in `GCD`).
+    brought back to the budget; where that is no descent, all parts of all groups at once, by the exact projection of a
+    majoriser. The other factor by greedy coordinate descent (`eps` and `updates` as in `GCD`).
 
     The paper moves budget between two parts at a time, on disjoint sets of entries, by a search over a grid.
     """
@@ -36,7 +37,7 @@ class MixedNorm(GCD):
             return why
         budgets = [isinstance(s, GroupSparsity) and not s.chosen for s in problem.structures]
         if not any(budgets):
-            return "MixedNorm needs GroupSparsity() in a factor, without further structures there"
+            return "MixedNorm needs GroupSparsity(...) in a factor, without further structures there"
         others = tuple(NonNegative() if budget else s for budget, s in zip(budgets, problem.structures))
         return super().supports(replace(problem, structures=others))
 
