@@ -19,6 +19,7 @@ from .shapes import one_peak, rising, smooth
 from .smooth_l1 import smooth_l1
 from .splits import aimed, parted, pulled
 from .sums import extremes, gram, inner, power_sums, sum_abs, sum_squares
+from .symmetric_cd import symmetric_cd, symmetric_gains
 from .weighted_median import residuals, weighted_median
 
 alone = blas.on_one_thread  # a context in which kernels have the cores to themselves
@@ -55,6 +56,8 @@ __all__ = [
     "sparse_product",
     "sum_abs",
     "sum_squares",
+    "symmetric_cd",
+    "symmetric_gains",
     "transposed_product",
     "weighted_median",
     "with_budgets",
