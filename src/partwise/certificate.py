@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigvalsh
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from .data import Data
 from .problem import Factors, Problem, dead_parts, is_binary
@@ -96,7 +97,8 @@ class Optimality:
     """How far a least-squares fit is from the best that any factorization of its rank could do.
 
     By Eckart and Young no matrix of rank r is nearer to X than its truncated singular value decomposition, so the
-    relative error of any factorization of rank r, nonnegative or not, is at least `bound`.
+    relative error of any factorization of rank r, nonnegative or not, is at least `bound`. No `A A'` with r columns is
+    nearer to a symmetric X than its r largest eigenvalues, as far as they are positive, with their eigenvectors.
     """
 
     relative_error: float
@@ -128,14 +130,15 @@ class Optimality:
         return text if self.rigorous else "estimate: " + text
 
 
-def optimality(data: Data, relative_error: float, rank: int) -> Optimality:
-    """The Eckart-Young statement. X is not densified: at most a square of its smaller side is."""
+def optimality(data: Data, relative_error: float, rank: int, symmetric: bool = False) -> Optimality:
+    """The Eckart-Young statement, or that for `A A'`. X is not densified: at most a square of its smaller side is."""
     data = data.scaled(2.0 ** exponent_of(max(map(abs, data.extremes))))
-    if data.norm2 == 0 or rank >= min(data.shape):
-        rigorous, share = True, 0.0  # every X can be met
+    full, partial = (full_positive_tail, partial_positive_tail) if symmetric else (full_tail, partial_tail)
+    rigorous = min(data.shape) <= FULL_SIDE
+    if data.norm2 == 0 or (rank >= min(data.shape) and not (symmetric and rigorous)):
+        rigorous, share = True, 0.0  # every X can be met, or is not known not to be
     else:
-        rigorous = min(data.shape) <= FULL_SIDE
-        share = (full_tail if rigorous else partial_tail)(data, rank)
+        share = (full if rigorous else partial)(data, rank)
     bound = math.sqrt(share) if share > TAIL else 0.0
     return Optimality(relative_error, min(bound, relative_error), rigorous, rank)
 
@@ -154,4 +157,26 @@ def partial_tail(data: Data, rank: int) -> float:
     """The same from the leading singular values alone, which a randomized method may put a little too low."""
     _, s, _ = data.svd(rank, 0, n_iter=10, n_oversamples=20)
     leading = np.square(s.astype(np.float64)).sum()
+    return max(0.0, 1 - float(leading) / data.norm2)
+
+
+def full_positive_tail(data: Data, rank: int) -> float:
+    """The share of |X|^2 beyond the `rank` largest eigenvalues that are positive, less a margin for rounding."""
+    X = data.block(slice(0, data.shape[0]))
+    eigenvalues = eigvalsh((X + X.T) / 2, overwrite_a=True)
+    leading = float(np.square(np.maximum(eigenvalues[-rank:], 0)).sum())
+    # The computed eigenvalues are those of X plus some E, of norm n eps |X| (backward stable; n is taken for its
+    # constant). By Weyl each is off by at most |E|, and so the sum of squares of r of them by 2 |E| sqrt(r) |X| and
+    # r |E|^2, which is less; the same again is taken for |X|^2.
+    margin = 4 * np.finfo(np.float64).eps * data.shape[0] * math.sqrt(min(rank, data.shape[0]))
+    return max(0.0, 1 - leading / data.norm2 - margin)
+
+
+def partial_positive_tail(data: Data, rank: int) -> float:
+    """The same from the largest eigenvalues alone, which Lanczos' method may put a little too low."""
+    n = data.shape[0]
+    X = LinearOperator((n, n), matvec=lambda v: data.cross((v.reshape(n, 1),) * 2, 0)[:, 0], dtype=data.dtype)
+    start = np.random.RandomState(0).uniform(size=n).astype(data.dtype)
+    eigenvalues = eigsh(X, min(rank, n - 1), which="LA", v0=start, tol=1e-6, return_eigenvectors=False)
+    leading = np.square(np.maximum(eigenvalues.astype(np.float64), 0)).sum()
     return max(0.0, 1 - float(leading) / data.norm2)

@@ -131,6 +131,7 @@ def identity_of(problem: Problem, **settings: Any) -> dict[str, Any]:
         "the memory order of X": "by rows" if problem.data.parts[0].flags.c_contiguous else "by columns",
         "the rank": problem.rank,
         "the loss": repr(problem.loss),
+        "the symmetry": problem.symmetric,
         "the structure of the factors": " and ".join(map(repr, problem.structures)),
         "the exact structure of the factors": fingerprint(json.dumps(structures).encode(), *arrays.values()),
         **{f"the setting {name}": value for name, value in settings.items()},

@@ -22,7 +22,7 @@ from .plots import check_image_shape
 from .registry import INITS, LOSSES, SOLVERS, resolve
 from .result import Result
 from .structures import NonNegative, OrthogonalTo, Pattern
-from .validation import checked_data, checked_rank
+from .validation import OFF_DIAGONAL, checked_data, checked_rank
 
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 REPORT_NEEDS = ("matplotlib", "jinja2")
@@ -64,6 +64,15 @@ def parser() -> argparse.ArgumentParser:
     )
     fit_.add_argument("--structure-w", metavar="S", help="structure of W, such as 'nonnegative & l1(0.1)'")
     fit_.add_argument("--structure-h", metavar="S", help="structure of H, such as 'box(0, 1)'")
+    fit_.add_argument(
+        "--symmetric",
+        nargs="?",
+        const=True,
+        default=False,
+        choices=[OFF_DIAGONAL],
+        metavar=OFF_DIAGONAL,
+        help="W is H', for similarities and networks; off-diagonal: the diagonal of the matrix does not count",
+    )
     fit_.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
     fit_.add_argument("--init", help=f"one of {', '.join(INITS)}")
     fit_.add_argument(
@@ -134,6 +143,7 @@ def fit(options) -> int:
         loss=options.loss,
         structure_W=options.structure_w,
         structure_H=options.structure_h,
+        symmetric=options.symmetric,
         solver=options.solver,
         init=options.init,
         n_init=options.n_init,
@@ -153,7 +163,7 @@ def fit(options) -> int:
     interrupted = result.status == "interrupted"
     optimality = None
     try:
-        if result.loss.quadratic and not (options.no_certify or interrupted):  # Ctrl-C: somebody does not want to wait
+        if not (result.unbounded or options.no_certify or interrupted):  # Ctrl-C: somebody does not want to wait
             optimality = result.certify(X)
     except KeyboardInterrupt:
         interrupted = True

@@ -28,6 +28,11 @@ class Convention:
                 "normalize must be 'balanced', None, 'W', 'H', or a pair such as ('H', 'l1') with one of "
                 f"{', '.join(map(repr, NORMS))}; got {self.normalize!r}"
             )
+        if self.problem.symmetric:
+            raise ValueError(
+                f"normalize={self.normalize!r} would rescale one of two factors, but with "
+                f"symmetric={self.problem.symmetric!r} both are A; use normalize=None"
+            )
         if not self.scale_free:
             W, H = self.problem.structures
             raise ValueError(
@@ -38,7 +43,8 @@ class Convention:
 
     @property
     def scale_free(self) -> bool:
-        return all(structure.scale_free for structure in self.problem.structures)
+        """Whether scale may go from one factor to the other."""
+        return not self.problem.symmetric and all(structure.scale_free for structure in self.problem.structures)
 
     def apply(self, run: Run) -> Run:
         """The run with its parts rescaled and reordered; `W H` is the same."""
@@ -52,7 +58,7 @@ class Convention:
         if self.sort and all(structure.interchangeable for structure in self.problem.structures):
             order = np.argsort(-share_of_fit(factors), kind="stable")
             factors = tuple(np.ascontiguousarray(A[:, order]) for A in factors)
-        return replace(run, factors=factors)
+        return replace(run, factors=self.problem.tied(factors))
 
     def unit_norm(self, factors: Factors) -> Factors:
         """The parts of one factor to norm 1 in the user's units, the scale to the other factor."""

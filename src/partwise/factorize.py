@@ -15,13 +15,14 @@ from .data import as_data
 from .init import Given, Init, Random
 from .kernels.threads import limited
 from .limits import Limits
-from .problem import Problem, pose
+from .problem import Problem
 from .progress import Bar, watched
 from .registry import choose, resolve
 from .result import Result
 from .solve import Callback, Control, Run, solve, warn_if_unfinished
 from .solvers import Solver
 from .structures import NonNegative, Structure
+from .symmetric import pose_as
 from .units import times_power
 from .validation import (
     checked_callbacks,
@@ -29,6 +30,7 @@ from .validation import (
     checked_data,
     checked_random_state,
     checked_rank,
+    checked_symmetric,
     checked_threads,
 )
 
@@ -40,6 +42,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     loss="frobenius",
     structure_W: Structure | None = None,
     structure_H: Structure | None = None,
+    symmetric: bool | str = False,
     solver="auto",
     init=None,
     n_init: int | None = None,
@@ -58,7 +61,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
 ) -> Result:
     """Take a matrix apart: `X ~ W H`.
 
-    Minimises `loss(X, W H) + g_W(W) + g_H(H)`.
+    Minimises `loss(X, W H) + g_W(W) + g_H(H)`; where symmetric, `1/2 |X - A A'|^2`.
 
     Parameters
     ----------
@@ -71,6 +74,9 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         beta-divergence of that beta, "l1" for the sum of absolute differences, or an object of `partwise.losses`.
     structure_W, structure_H : Structure, optional
         What is wanted of each factor, taken literally; None means nonnegative. See `partwise.structures`.
+    symmetric : bool or "off-diagonal"
+        Whether W is to be H', for a symmetric X >= 0: similarities, networks. Least squares and a nonnegative factor
+        only. "off-diagonal": the diagonal of X does not count.
     solver : str or Solver
         A name, a configured solver such as ``solvers.HALS(sweeps=5)``, or "auto" for what measured best.
     init : str, Init, (W, H) or Result, optional
@@ -112,7 +118,10 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         data = as_data(checked_data(X))
         rank = checked_rank(rank)
         stated = tuple(NonNegative() if s is None else resolve("structure", s) for s in (structure_W, structure_H))
-        problem = pose(data, resolve("loss", loss), stated, rank).normalized()
+        symmetric = checked_symmetric(symmetric)
+        if symmetric and structure_H is not None:
+            raise ValueError(f"with symmetric={symmetric!r} there is one factor: state structure_W, and not structure_H")
+        problem = pose_as(symmetric, data, resolve("loss", loss), stated, rank).normalized()
         limits = Limits(max_iter, tol, target, time_limit)
         control = Control(limits, checked_callbacks(callbacks), until_fit=n_init is None)
         rng = checked_random_state(random_state)
@@ -188,6 +197,7 @@ def make_result(problem: Problem, run: Run, proof: Certificate, stated: tuple, a
         loss=problem.loss,
         structures=stated,
         details=run.details,
+        symmetric=problem.symmetric,
         **about,
     )
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -93,6 +93,8 @@ class Problem:
     rank: int
     exponents: tuple[int, ...] = (0, 0)  # a factor here times 2**exponent is the factor the user knows
 
+    symmetric: ClassVar[bool | str] = False  # `X ~ A A'`, one factor: see `partwise.symmetric`
+
     @cached_property
     def modes(self) -> list[int]:
         """The factors to solve for."""
@@ -124,17 +126,26 @@ class Problem:
         A = factors[mode]
         own = gram_of(A).astype(np.float64)
         model = float(np.vdot(gram, own)) - self.structures[mode].ridge * float(np.trace(own))
-        value = 0.5 * (self.data.norm2 - 2 * kernels.of(A).inner(A, cross) + model)
-        if value < CANCELLATION[self.data.dtype] * self.data.norm2 and self.direct_is_cheap:
-            return self.data.loss(self.loss, factors)
+        ignored = self.ignored(factors)
+        value = 0.5 * (self.data.norm2 - 2 * kernels.of(A).inner(A, cross) + model - ignored)
+        if value < CANCELLATION[self.data.dtype] * (self.data.norm2 + ignored) and self.direct_is_cheap:
+            return self.direct_fit(factors)
         return max(value, 0.0)
+
+    def ignored(self, factors: Factors) -> float:
+        """The sum of squares of the model where X does not count, and is 0."""
+        return 0.0
+
+    def direct_fit(self, factors: Factors) -> float:
+        """The loss summed entry by entry, in double precision."""
+        return self.data.loss(self.loss, factors)
 
     def precise_fit(self, factors: Factors, fit: float | None = None) -> float:
         """`fit` in double precision whatever the type of X: what is told of a result."""
         if self.data.dtype == np.float64:
             return self.fit(factors) if fit is None else fit
         if self.loss.quadratic and self.direct_is_cheap:
-            return self.data.loss(self.loss, factors)
+            return self.direct_fit(factors)
         return replace(self, data=self.data.double()).fit(tuple(A.astype(np.float64) for A in factors))
 
     @property
@@ -273,6 +284,10 @@ class Problem:
                 lengths, given = (np.linalg.norm(B.astype(np.float64), axis=0) for B in (A, found[mode]))
                 found[1 - mode] = found[1 - mode] * (lengths / given).astype(A.dtype)
         return tuple(found)
+
+    def tied(self, factors: Factors) -> Factors:
+        """Factors as this problem has them, where one is made of another."""
+        return factors
 
     # -- units -----------------------------------------------------------------------------------------
 

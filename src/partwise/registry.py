@@ -57,6 +57,7 @@ SOLVERS: dict[str, Any] = {
     "admm": solvers.ADMM,
     "palm": solvers.PALM,
     "mixed_norm": solvers.MixedNorm,
+    "symmetric_cd": solvers.SymmetricCD,
 }
 
 INITS = {
@@ -141,20 +142,27 @@ def unknown(kind: str, spec: str, names) -> str:
     return f"unknown {kind} {spec!r}; known are {', '.join(map(repr, names))}.{hint}"
 
 
+def refusal(solver: solvers.Solver, problem: Problem) -> str | None:
+    """None, or the sentence that tells why this solver cannot take this problem."""
+    if problem.symmetric and not solver.symmetric:
+        return f"{type(solver).__name__} is for X ~ W H with two factors, not for symmetric={problem.symmetric!r}"
+    return solver.supports(problem)
+
+
 def choose(problem: Problem, spec) -> tuple[solvers.Solver, str]:
     """The solver for a problem and why: the one asked for, or for "auto" the best-ranked that supports it."""
     if spec != "auto":
         solver = resolve("solver", spec)
-        if why := solver.supports(problem):
-            others = [name for name, cls in SOLVERS.items() if cls().supports(problem) is None]
+        if why := refusal(solver, problem):
+            others = [name for name, cls in SOLVERS.items() if refusal(cls(), problem) is None]
             hint = f" These can: {', '.join(others)}." if others else ""
             raise IncompatibleError(f"{why}.{hint}")
         return settle(solver, problem, "asked for")
-    able = [solver for solver in (cls() for cls in SOLVERS.values()) if solver.supports(problem) is None]
+    able = [solver for solver in (cls() for cls in SOLVERS.values()) if refusal(solver, problem) is None]
     if not able:
         # what solvers of other losses say would only hide the reason
         plain = replace(problem, structures=(structures.NonNegative(),) * len(problem.structures))
-        right = [name for name, cls in SOLVERS.items() if cls().supports(plain) is None] or list(SOLVERS)
+        right = [name for name, cls in SOLVERS.items() if refusal(cls(), plain) is None] or list(SOLVERS)
         raise IncompatibleError(f"no solver takes this loss with these structures: {reasons(problem, right)}")
     best = max(able, key=lambda solver: solver.prefer(problem)[0])
     return settle(best, problem, best.prefer(problem)[1])
@@ -165,7 +173,7 @@ def reasons(problem: Problem, names: list[str]) -> str:
     told: dict[str, list[str]] = {}
     for name in names:
         solver = SOLVERS[name]()
-        why = solver.supports(problem) or ""
+        why = refusal(solver, problem) or ""
         told.setdefault(why.removeprefix(f"{type(solver).__name__} "), []).append(name)
     return "; ".join(f"{', '.join(those)}: {why}" for why, those in told.items())
 

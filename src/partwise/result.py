@@ -11,10 +11,11 @@ from . import plots
 from .certificate import Certificate, Optimality, optimality
 from .data import as_data
 from .losses import Loss
-from .problem import Factors, pose
+from .problem import Factors
 from .solve import Record
 from .structures import Structure
-from .validation import checked_data
+from .symmetric import pose_as
+from .validation import OFF_DIAGONAL, checked_data
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,6 +37,7 @@ class Result:
     reason: str  # why this solver
     objectives: tuple[float, ...]  # the final objective of every start
     details: dict[str, float]  # what else the solver tells of the run
+    symmetric: bool | str = False  # True, or "off-diagonal": both factors are A, of X ~ A A'
 
     @property
     def W(self) -> np.ndarray:
@@ -61,17 +63,26 @@ class Result:
 
     def certify(self, X) -> Optimality:
         """How far the fit is from the best any factorization of this rank could reach (needs the data)."""
-        if not self.loss.quadratic:
-            raise ValueError(f"certify knows a bound for least squares only, this result minimised {self.loss}")
+        if self.unbounded:
+            raise ValueError(self.unbounded)
         data = as_data(checked_data(X))
         if data.shape != tuple(A.shape[0] for A in self.factors):
             raise ValueError(
                 f"X has shape {data.shape}, but this result is of a matrix of shape "
                 f"{tuple(A.shape[0] for A in self.factors)}"
             )
-        problem = pose(data, self.loss, self.structures, self.rank).normalized()
+        problem = pose_as(self.symmetric, data, self.loss, self.structures, self.rank).normalized()
         factors = problem.from_user(tuple(A.astype(data.dtype, copy=False) for A in self.factors))
-        return optimality(data, problem.relative_error(factors), self.rank)
+        return optimality(data, problem.relative_error(factors), self.rank, symmetric=bool(self.symmetric))
+
+    @property
+    def unbounded(self) -> str | None:
+        """Why `certify` knows no bound, where it does not."""
+        if not self.loss.quadratic:
+            return f"certify knows a bound for least squares only, this result minimised {self.loss}"
+        if self.symmetric == OFF_DIAGONAL:
+            return "certify knows no bound where the diagonal of X does not count (symmetric='off-diagonal')"
+        return None
 
     @property
     def plot(self) -> Plots:
@@ -93,9 +104,14 @@ class Result:
     def __repr__(self):
         m, n = (A.shape[0] for A in self.factors)
         return (
-            f"<partwise result: {m} x {n} in {self.rank} parts, {self.quality}, "
+            f"<partwise result: {m} x {n}{self.kind} in {self.rank} parts, {self.quality}, "
             f"{self.status} after {self.n_iter} iterations of {self.solver}>"
         )
+
+    @property
+    def kind(self) -> str:
+        """What is special about the model, in a word or two."""
+        return {False: "", True: ", symmetric,"}.get(self.symmetric, ", symmetric off the diagonal,")
 
     @property
     def quality(self) -> str:

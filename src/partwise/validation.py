@@ -8,6 +8,8 @@ from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
+OFF_DIAGONAL = "off-diagonal"
+SYMMETRIES = (False, True, OFF_DIAGONAL)  # what `symmetric` may be
 INTERVAL = 60.0  # seconds between checkpoints, unless the user says otherwise
 DTYPES = (np.float64, np.float32)
 SPARSE = ("csr", "csc")  # other sparse formats are converted
@@ -57,6 +59,13 @@ def checked_rank(rank) -> int:
     if isinstance(rank, bool) or not isinstance(rank, int | np.integer) or rank < 1:
         raise ValueError(f"the rank must be a whole number >= 1, got {rank!r}")
     return int(rank)
+
+
+def checked_symmetric(symmetric) -> bool | str:
+    """One of the `SYMMETRIES`; numbers that equal True or False are not taken for them."""
+    if not isinstance(symmetric, bool | np.bool_ | str) or symmetric not in SYMMETRIES:
+        raise ValueError(f"symmetric must be True, False or {OFF_DIAGONAL!r}, got {symmetric!r}")
+    return symmetric if isinstance(symmetric, str) else bool(symmetric)
 
 
 def checked_threads(n_threads) -> int | None:

@@ -79,6 +79,20 @@ class Data(ABC):
     def row(self, mode: int, i: int) -> np.ndarray:
         """One row of X unfolded along `mode`, dense."""
 
+    @cached_property
+    @abstractmethod
+    def diagonal(self) -> np.ndarray:
+        """Of a square X, in double precision."""
+
+    @abstractmethod
+    def without_diagonal(self) -> "Data":
+        """A square X with zeros on its diagonal."""
+
+    @cached_property
+    @abstractmethod
+    def asymmetry(self) -> float:
+        """The largest of `|x_ij - x_ji|` of a square X."""
+
     @abstractmethod
     def row_norms2(self, mode: int) -> np.ndarray:
         """Squared norm of each row of X unfolded along `mode`, in double precision."""

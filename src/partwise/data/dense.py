@@ -74,6 +74,25 @@ class Dense(Data):
         before, after = self.inverse_scale
         return np.take(self.array, i, axis=mode) * before * after
 
+    @cached_property
+    def diagonal(self):
+        return np.divide(self.array.diagonal(), self.scale, dtype=np.float64)
+
+    def without_diagonal(self):
+        if not self.array.diagonal().any():
+            return self
+        array = self.array.copy(order="K")
+        np.fill_diagonal(array, 0)
+        return replace(self, array=array)
+
+    @cached_property
+    def asymmetry(self):
+        return max(float(np.abs(block - self.turned_block(rows)).max()) for rows, block in self.blocks())
+
+    def turned_block(self, rows):
+        """The same of X'."""
+        return np.divide(self.array.T[rows], self.scale, dtype=np.float64)
+
     def row_norms2(self, mode):
         if abs(exponent_of(max(map(abs, self.extremes)) * self.scale)) < SAFE_EXPONENT:
             squares = np.einsum("ij,ij->" + "ij"[mode], self.array, self.array, dtype=np.float64)

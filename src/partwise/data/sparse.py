@@ -74,6 +74,22 @@ class Sparse(Data):
         row[indices[entries]] = values[entries] * before * after
         return row
 
+    @cached_property
+    def diagonal(self):
+        return self.matrix.diagonal().astype(np.float64) / self.scale
+
+    def without_diagonal(self):
+        indptr, indices, values = self.rows
+        owners = np.repeat(np.arange(self.shape[0]), np.diff(indptr))
+        kept = indices != owners
+        ends = np.concatenate([[0], np.cumsum(kept)])[indptr].astype(indptr.dtype)
+        return self if kept.all() else replace(self, rows=(ends, indices[kept], values[kept]))
+
+    @cached_property
+    def asymmetry(self):
+        difference = self.matrix - self.matrix.T
+        return float(np.abs(difference.data).max(initial=0)) / self.scale
+
     def row_norms2(self, mode):
         indptr, indices, values = self.unfolded(mode)
         squares = np.square(values.astype(np.float64) / self.scale)

@@ -39,9 +39,8 @@ class Init(ABC):
                 f"init='{self.name}' needs structures that act entry by entry, got {tied[0]}. Use init='random'."
             )
         factors = problem.with_norms([A.astype(problem.data.dtype, copy=False) for A in self.raw(problem, rng)])
-        return tuple(
-            np.ascontiguousarray(structure.nearest(A, 0.0)) for structure, A in zip(problem.structures, factors)
-        )
+        feasible = (structure.nearest(A, 0.0) for structure, A in zip(problem.structures, factors))
+        return problem.tied(tuple(map(np.ascontiguousarray, feasible)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +59,8 @@ class Given(Init):
         given = []
         for mode, (A, dim) in enumerate(zip(self.factors, problem.data.shape)):
             structure = problem.structures[mode]
-            if A is None and structure.fixed:
-                A = np.zeros((dim, problem.rank))  # noqa: PLW2901  # the structure says it all
+            if A is None and mode not in problem.modes:
+                A = np.zeros((dim, problem.rank))  # noqa: PLW2901  # the structure, or the other factor, says it all
             check_given(A, (dim, problem.rank), "WH"[mode], structure.nonnegative)
             given.append(np.array(A, dtype=problem.data.dtype))
         return problem.from_user(tuple(given))

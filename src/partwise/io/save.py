@@ -10,7 +10,7 @@ from ..certificate import Certificate
 from ..errors import ArchiveError
 from ..losses import Loss
 from ..result import Result
-from ..validation import DTYPES
+from ..validation import DTYPES, SYMMETRIES
 from .archive import read_archive, write_archive
 from .codec import decode, encode
 
@@ -42,4 +42,6 @@ def check(result: Result) -> None:
         raise ArchiveError("its history, certificate or loss is not one")
     if not all(isinstance(text, str) for text in (result.status, result.solver, result.reason)):
         raise ArchiveError("its status, solver or reason is not text")
+    if result.symmetric not in SYMMETRIES:
+        raise ArchiveError("its symmetry is not one")
     repr(result), str(result.certificate)

@@ -36,6 +36,7 @@ def summary(result: Result, optimality: Optimality | None = None) -> dict:
         "rank": result.rank,
         "loss": repr(result.loss),
         "structures": {name: repr(s) for name, s in zip("WH", result.structures)},
+        "symmetric": result.symmetric,
         "solver": result.solver,
         "reason": result.reason,
         "status": result.status,

@@ -15,9 +15,12 @@ from ..conventions import share_of_fit
 from ..io.write import summary
 from ..metrics import sparsity
 from ..result import Result
+from ..validation import OFF_DIAGONAL
 
 MOST_PARTS = 100  # pictures on one page
 TOP_FEATURES = 10
+
+OF = {True: "", OFF_DIAGONAL: "; the diagonal of X does not count"}
 
 ENDINGS = {
     "converged": "it reached the stationarity asked for",
@@ -62,6 +65,7 @@ def build(
         "headline": f"{m} × {n} data in {result.rank} parts, {result.quality}",
         "facts": [
             ("loss", about["loss"]),
+            *([("model", f"X ~ A A', A being W and H'{OF[result.symmetric]}")] if result.symmetric else []),
             ("structure of W", about["structures"]["W"]),
             ("structure of H", about["structures"]["H"]),
             ("solver", f"{result.solver}: {result.reason}"),

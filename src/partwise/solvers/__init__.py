@@ -10,6 +10,7 @@ from .mu import MU
 from .newton import Newton
 from .newton_kl import NewtonKL
 from .palm import PALM
+from .symmetric_cd import SymmetricCD
 from .weighted_median import WeightedMedian
 
 __all__ = [
@@ -24,5 +25,6 @@ __all__ = [
     "NewtonKL",
     "Solver",
     "Step",
+    "SymmetricCD",
     "WeightedMedian",
 ]

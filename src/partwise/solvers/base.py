@@ -30,6 +30,7 @@ class Solver(ABC):
 
     states: tuple[type, ...] = ()  # the classes that a kept state is made of
     monotone = True  # the objective never rises from one step to the next
+    symmetric = False  # takes `X ~ A A'` too
     draws = False  # random numbers, in its steps
     max_iter = 1000  # steps allowed when the user names no number
 

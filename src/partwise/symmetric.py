@@ -1,0 +1,121 @@
+"""Symmetric factorization: `X ~ A A'` with A >= 0, for similarities and networks.
+
+    minimise  1/2 |X - A A'|^2,    or    1/2 sum_{i != j} (x_ij - (A A')_ij)^2
+
+where the diagonal of X says nothing. A is both factors of `Problem`, the same array twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from . import kernels
+from .data import Data
+from .errors import IncompatibleError
+from .kernels import threads
+from .losses import Loss
+from .problem import Factors, Measured, Problem, Quadratic, gram_of, pose
+from .structures import NonNegative, Structure
+from .validation import OFF_DIAGONAL
+
+ROUNDING = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}  # of the largest entry: asymmetry that is no fault
+
+
+@dataclass(frozen=True, eq=False)
+class SymmetricProblem(Problem):
+    diagonal: bool = True  # whether the diagonal of X counts; where it does not, that of `data` is 0
+
+    @property
+    def symmetric(self) -> bool | str:  # type: ignore[override]  # not of the class here
+        return True if self.diagonal else OFF_DIAGONAL
+
+    @cached_property
+    def modes(self) -> list[int]:
+        return [0]
+
+    @cached_property
+    def separable(self) -> bool:
+        """Rows of A meet each other in `A A'`."""
+        return False
+
+    def tied(self, factors: Factors) -> Factors:
+        """A twice, from the first."""
+        return factors[0], factors[0]
+
+    def ignored(self, factors: Factors) -> float:
+        """`sum_i (A A')_ii^2` where the diagonal does not count."""
+        if self.diagonal:
+            return 0.0
+        A = factors[0].astype(np.float64, copy=False)
+        return float(np.square(np.einsum("ik,ik->i", A, A)).sum())
+
+    def direct_fit(self, factors: Factors) -> float:
+        if self.diagonal:
+            return super().direct_fit(factors)
+        A = factors[0].astype(np.float64, copy=False)
+
+        def part(start: int, stop: int) -> float:
+            difference = self.data.block(slice(start, stop)) - A[start:stop] @ A.T
+            np.fill_diagonal(difference[:, start:], 0)
+            return float(np.vdot(difference, difference))
+
+        return 0.5 * sum(threads.run(part, [0, *(rows.stop for rows in self.data.row_blocks())]))
+
+    def gradient(self, factors: Factors, mode: int = 0) -> np.ndarray:
+        """`2 (A A' - X) A`, the diagonal of `A A' - X` taken as 0 where it does not count."""
+        A = factors[0]
+        G = super().gradient(factors, 0)
+        if not self.diagonal:
+            G = G - np.einsum("ik,ik->i", A, A)[:, None] * A
+        return 2 * G
+
+    def measure(self, factors: Factors) -> Measured:
+        """The loss, and the stationarity: `sqrt(2 gain) / |X|` of the component that can gain most, as for any problem;
+        `gain` is by how much the objective falls if each entry goes to its own best value, all else held, exactly."""
+        A = factors[0]
+        known = Quadratic(gram_of(A), self.data.cross(factors, 0))
+        gains = kernels.of(A).symmetric_gains(A, known.cross, known.gram, self.data.diagonal, self.diagonal)
+        return Measured(self.fit(factors, 0, known), self.relative_gain(gains))
+
+    def to_user(self, factors: Factors) -> Factors:
+        return self.tied(super().to_user(factors[:1]))
+
+    def from_user(self, factors: Factors) -> Factors:
+        return self.tied(super().from_user(factors[:1]))
+
+
+def pose_as(symmetric: bool | str, data: Data, loss: Loss, stated: Sequence[Structure], rank: int) -> Problem:
+    """`X ~ W H`, or `X ~ A A'` for one of the `SYMMETRIES`: checks what that demands of X, too."""
+    if not symmetric:
+        return pose(data, loss, stated, rank)
+    if data.shape[0] != data.shape[1]:
+        raise ValueError(f"symmetric={symmetric!r} needs a square X, got one of shape {data.shape}.")
+    if not loss.quadratic:
+        raise IncompatibleError(f"symmetric={symmetric!r} goes with least squares, loss='frobenius', not with {loss}.")
+    if any(type(structure) is not NonNegative for structure in stated):
+        raise IncompatibleError(
+            f"symmetric={symmetric!r} goes with a nonnegative factor and no other structure, got {stated[0]}."
+        )
+    if symmetric == OFF_DIAGONAL:
+        data = data.without_diagonal()
+    check_entries(data)
+    plain = pose(data, loss, stated, rank)
+    return SymmetricProblem(plain.data, plain.loss, plain.structures, plain.rank, diagonal=symmetric is True)
+
+
+def check_entries(data: Data) -> None:
+    lowest, largest = data.extremes
+    if lowest < 0:
+        raise ValueError(
+            f"Negative values in data passed to partwise: X goes down to {lowest:g}, which A A' with A >= 0 cannot "
+            "reproduce. Clip or shift X."
+        )
+    if data.asymmetry > ROUNDING[data.dtype] * largest:
+        raise ValueError(
+            f"X is not symmetric: entries differ from those across the diagonal by up to {data.asymmetry:.3g}, where the "
+            f"largest is {largest:.3g}. Pass (X + X.T) / 2 for its symmetric part, or leave symmetric=False."
+        )
