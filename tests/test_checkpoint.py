@@ -19,7 +19,7 @@ from partwise.errors import ArchiveError
 from partwise.init import Random
 from partwise.io.archive import read_archive, write_archive
 from partwise.io.codec import encode
-from partwise.problem import pose
+from partwise.symmetric import pose_as
 
 X = make_parts(60, 50, 4, noise=0.1, random_state=0).X
 # what some solvers are for: others take least squares with nonnegative factors
@@ -27,6 +27,7 @@ NEEDED = {
     "newton": {"loss": "kl"},
     "weighted": {"loss": "l1"},
     "mixed_norm": {"structure_H": s.GroupSparsity([1, 3], [0.3, 0.6])},
+    "symmetric": {"X": X @ X.T, "symmetric": True},
 }
 SETTINGS = {"init": "random", "n_init": 2, "tol": 1e-9, "max_iter": 40, "random_state": 0, "progress": False}
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -41,8 +42,9 @@ def same(A, B):
     )
 
 
-def run(X=X, rank=4, **changes):
-    return pw.factorize(X, rank, **{**SETTINGS, **needed(str(changes.get("solver"))), **changes})
+def run(*data, **changes):
+    stated = {"X": X, "rank": 4, **SETTINGS, **needed(str(changes.get("solver"))), **dict(zip(["X", "rank"], data))}
+    return pw.factorize(**{**stated, **changes})
 
 
 def needed(solver):
@@ -135,7 +137,8 @@ def test_from_other_starts_and_with_a_factor_held(init, tmp_path):
 def test_what_is_kept_does_not_change_with_later_steps(solver):
     loss = registry.resolve("loss", needed(solver).get("loss", "frobenius"))
     parts = needed(solver).get("structure_H", s.NonNegative())
-    problem = pose(as_data(X), loss, (s.NonNegative(), parts), 4).normalized()
+    data, symmetric = as_data(needed(solver).get("X", X)), needed(solver).get("symmetric", False)
+    problem = pose_as(symmetric, data, loss, (s.NonNegative(), parts), 4).normalized()
     method, rng = registry.resolve("solver", solver), np.random.RandomState(0)
     state = method.init(problem, Random()(problem, rng), 1e-9, rng)
     method.step(problem, state)
@@ -224,6 +227,7 @@ def test_killed_at_many_moments(solver, attempt, tmp_path):
         ({"init": (np.ones((60, 4)), np.ones((4, 50))), "n_init": 1}, "the setting init is random there and custom"),
         ({"n_init": 5}, "the setting n_init is 2 there and 5 here"),
         ({"structure_H": s.NonNegative() & s.L1(0.5)}, "the structure of the factors is"),
+        ({"X": X @ X.T, "symmetric": True, "solver": "symmetric_cd"}, "the symmetry is False there and True here"),
     ],
 )
 def test_a_checkpoint_of_something_else_is_refused(changes, sentence, tmp_path):

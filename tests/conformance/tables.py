@@ -8,6 +8,8 @@ from partwise import structures as s
 from partwise.data import as_data
 from partwise.datasets import make_parts
 from partwise.problem import pose
+from partwise.registry import refusal
+from partwise.symmetric import pose_as
 
 RNG = np.random.default_rng(7)
 RANK, SHAPE = 3, (9, 7)
@@ -93,10 +95,20 @@ SOLVERS = {
     "palm": solvers.PALM(),
     "mixed_norm": solvers.MixedNorm(),
     "mixed_norm, plain": solvers.MixedNorm(rounds=1, extrapolate=False),
+    "symmetric_cd": solvers.SymmetricCD(),
+    "symmetric_cd, one sweep": solvers.SymmetricCD(sweeps=1),
 }
 
 # what a solver is for, where it does not take nonnegative factors without more
 NEEDED = {solvers.MixedNorm: s.GroupSparsity(sparsity=0.4)}
+
+# what `symmetric` may be, of `X ~ A A'`, and how X is held
+SYMMETRIC = {
+    "symmetric": (True, np.asarray),
+    "symmetric, sparse": (True, sparse.csr_array),
+    "off-diagonal": ("off-diagonal", np.asarray),
+    "off-diagonal, sparse": ("off-diagonal", sparse.csr_array),
+}
 
 INITS = {
     "random": init.Random(),
@@ -151,3 +163,29 @@ def problem_of(structure, loss=None, X=None, structure_W=None):
     X = (PLANTED.X + 0.1 * (loss.degree <= 0)) if X is None else X
     stated = structure_W or s.NonNegative(), structure
     return pose(as_data(X), loss, stated, RANK).normalized()
+
+
+def symmetric_problem_of(name, X=PLANTED.X):
+    """Of the similarities of the rows of X."""
+    symmetric, store = SYMMETRIC[name]
+    similar = as_data(store(X @ X.T))
+    return pose_as(symmetric, similar, losses.Frobenius(), (s.NonNegative(), s.NonNegative()), RANK).normalized()
+
+
+def loss_for(solver):
+    """The first in the table that a solver minimises over two factors; None where it is for `X ~ A A'` alone."""
+    taken = (loss for loss in LOSSES.values() if refusal(solver, problem_of(needed(solver), loss)) is None)
+    return next(taken, None)
+
+
+def needed(solver):
+    """What a solver is for, in one factor."""
+    return NEEDED.get(type(solver), s.NonNegative())
+
+
+def problem_for(solver, X, rank, structure=None, store=np.asarray):
+    """A problem that a solver is for, with a structure for H; of X, or of the similarities of its rows."""
+    loss, stated = loss_for(solver), (needed(solver), structure or s.NonNegative())
+    if loss is None:
+        return pose_as(True, as_data(store(X @ X.T)), losses.Frobenius(), (stated[0],) * 2, rank).normalized()
+    return pose(as_data(store(X)), loss, stated, rank).normalized()

@@ -25,7 +25,7 @@ class SymmetricCD(Solver):
     named in the certificate.
     """
 
-    sweeps: int = 1
+    sweeps: int = 2
 
     symmetric = True
     states = (SymmetricState,)
