@@ -1,6 +1,6 @@
 """partwise: nonnegative data taken apart into meaningful parts."""
 
-from . import datasets, init, losses, metrics, solvers, structures
+from . import datasets, init, losses, metrics, oracles, solvers, structures
 from .estimators import NMF, Dictionary, non_negative_factorization
 from .factorize import factorize
 from .io import load
@@ -21,6 +21,7 @@ __all__ = [
     "losses",
     "metrics",
     "non_negative_factorization",
+    "oracles",
     "solvers",
     "structures",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from .certificate import Certificate, certificate
 from .checkpoint import Keeper, identity_of, name_of, read_checkpoint
-from .conventions import Convention
+from .conventions import Convention, without_empty
 from .data import as_data
 from .init import Given, Init, Random
 from .kernels.threads import limited
@@ -138,6 +138,8 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
             control.show = stack.enter_context(Bar(control.limits, max_iter or chosen.max_iter, len(starts)))
         run, objectives = solve(problem, starts, chosen, rng, control, snapshot=snapshot)
         run = convention.apply(run)
+        if chosen.rank_is_limit:
+            problem, run = without_empty(problem, run)
         proof = certificate(problem, run, tol)
     about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives)}
     result = make_result(problem, run, proof, stated, about)
@@ -204,6 +206,7 @@ def make_result(problem: Problem, run: Run, proof: Certificate, stated: tuple, a
 
 def make_starts(problem: Problem, spec, n_init: int | None, solver: Solver) -> list[Init]:
     """As many starts as asked for, or as the solver takes, from a name, an Init, arrays or a Result."""
+    spec = solver.start if spec is None else spec
     if n_init is None:
         n_init = solver.starts(problem) if spec is None or as_init(spec).seeded else 1
     if not isinstance(n_init, int | np.integer) or n_init < 1:

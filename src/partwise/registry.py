@@ -58,6 +58,7 @@ SOLVERS: dict[str, Any] = {
     "palm": solvers.PALM,
     "mixed_norm": solvers.MixedNorm,
     "symmetric_cd": solvers.SymmetricCD,
+    "greedy": solvers.Greedy,
 }
 
 INITS = {
@@ -66,6 +67,7 @@ INITS = {
     "nndsvda": partial(init.NNDSVD, "mean"),
     "nndsvdar": partial(init.NNDSVD, "random"),
     "spa": init.SPA,
+    "greedy": init.GreedyLS,
     "greedy-l1": init.GreedyL1,
     "smooth-l1": init.SmoothL1,
 }

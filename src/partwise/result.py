@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class Result:
     solver: str
     reason: str  # why this solver
     objectives: tuple[float, ...]  # the final objective of every start
-    details: dict[str, float]  # what else the solver tells of the run
+    details: dict[str, Any]  # what else the solver tells of the run
     symmetric: bool | str = False  # True, or "off-diagonal": both factors are A, of X ~ A A'
 
     @property
@@ -56,6 +57,11 @@ class Result:
     @property
     def n_iter(self) -> int:
         return self.history[-1].n_iter
+
+    @property
+    def path(self) -> tuple:
+        """One `partwise.solvers.greedy.Rung` for every number of parts, where the solver went one part at a time."""
+        return self.details.get("path", ())
 
     @property
     def converged(self) -> bool:

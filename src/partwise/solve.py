@@ -41,7 +41,7 @@ class Run:
     status: str  # "converged", "stalled", "max_iter", "target", "time_limit", "callback" or "interrupted"
     fit: float  # the loss, in double precision
     failure: Exception | None = None  # what a callback raised
-    details: dict[str, float] = field(default_factory=dict)  # what else its solver tells
+    details: dict[str, Any] = field(default_factory=dict)  # what else its solver tells
 
     made_anew = ("failure",)  # not kept in files
 

@@ -102,20 +102,28 @@ def pose_as(symmetric: bool | str, data: Data, loss: Loss, stated: Sequence[Stru
         )
     if symmetric == OFF_DIAGONAL:
         data = data.without_diagonal()
-    check_entries(data)
+    check_nonnegative(data)
+    check_symmetric(data, "X", "leave symmetric=False")
     plain = pose(data, loss, stated, rank)
     return SymmetricProblem(plain.data, plain.loss, plain.structures, plain.rank, diagonal=symmetric is True)
 
 
-def check_entries(data: Data) -> None:
-    lowest, largest = data.extremes
+def check_nonnegative(data: Data) -> None:
+    lowest, _ = data.extremes
     if lowest < 0:
         raise ValueError(
             f"Negative values in data passed to partwise: X goes down to {lowest:g}, which A A' with A >= 0 cannot "
             "reproduce. Clip or shift X."
         )
+
+
+def check_symmetric(data: Data, name: str, otherwise: str) -> None:
+    """`name` as the user knows the matrix, and what else to do with one that is not symmetric."""
+    if data.shape[0] != data.shape[1]:
+        raise ValueError(f"a symmetric {name} is square, got one of shape {data.shape}: {otherwise}.")
+    largest = max(map(abs, data.extremes))
     if data.asymmetry > ROUNDING[data.dtype] * largest:
         raise ValueError(
-            f"X is not symmetric: entries differ from those across the diagonal by up to {data.asymmetry:.3g}, where the "
-            f"largest is {largest:.3g}. Pass (X + X.T) / 2 for its symmetric part, or leave symmetric=False."
+            f"{name} is not symmetric: entries differ from those across the diagonal by up to {data.asymmetry:.3g}, where "
+            f"the largest is {largest:.3g}. Pass ({name} + {name}.T) / 2 for its symmetric part, or {otherwise}."
         )

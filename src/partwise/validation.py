@@ -15,26 +15,28 @@ DTYPES = (np.float64, np.float32)
 SPARSE = ("csr", "csc")  # other sparse formats are converted
 
 
-def checked_data(X):
+def checked_data(X, name="X"):
     """X as a float array or CSR/CSC matrix, of its own precision where that is float32 or float64."""
     if np.ma.is_masked(X):
-        raise ValueError("X has masked entries: partwise does not take missing values yet. Fill them in, or drop them.")
+        raise ValueError(
+            f"{name} has masked entries: partwise does not take missing values yet. Fill them in, or drop them."
+        )
     if not issparse(X) and not hasattr(X, "columns"):  # not a frame
         X = np.asarray(X)
         if X.dtype.kind in "SUMmV":
-            raise ValueError(f"X must be a matrix of numbers, dense or sparse: got an array of {X.dtype}")
+            raise ValueError(f"{name} must be a matrix of numbers, dense or sparse: got an array of {X.dtype}")
         X = X.astype(X.dtype.newbyteorder("="), copy=False)
     try:
-        X = check_array(X, accept_sparse=SPARSE, dtype=DTYPES, ensure_all_finite=False, input_name="X")
+        X = check_array(X, accept_sparse=SPARSE, dtype=DTYPES, ensure_all_finite=False, input_name=name)
     except (TypeError, ValueError) as error:
         first, *_ = str(error).splitlines()  # the rest shows the array
-        raise type(error)(f"X must be a matrix of numbers, dense or sparse: {first.rstrip(':')}") from error
+        raise type(error)(f"{name} must be a matrix of numbers, dense or sparse: {first.rstrip(':')}") from error
     values = X.data if issparse(X) else X
-    for name, is_bad in (("NaN", np.isnan), ("infinite", np.isinf)):
+    for bad, is_bad in (("NaN", np.isnan), ("infinite", np.isinf)):
         count = sum(np.count_nonzero(is_bad(rows)) for rows in np.array_split(values, 64))
         if count:
             raise ValueError(
-                f"X contains {count} {name} entries: partwise does not take them as missing yet. "
+                f"{name} contains {count} {bad} entries: partwise does not take them as missing yet. "
                 "Fill them in, or drop the rows or columns that hold them."
             )
     return X

@@ -4,6 +4,7 @@ from .admm import ADMM
 from .base import Solver, Step
 from .block import BlockDescent
 from .gcd import GCD
+from .greedy import Greedy
 from .hals import HALS
 from .mixed_norm import MixedNorm
 from .mu import MU
@@ -20,6 +21,7 @@ __all__ = [
     "MU",
     "PALM",
     "BlockDescent",
+    "Greedy",
     "MixedNorm",
     "Newton",
     "NewtonKL",

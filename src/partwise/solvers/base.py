@@ -33,6 +33,8 @@ class Solver(ABC):
     symmetric = False  # takes `X ~ A A'` too
     draws = False  # random numbers, in its steps
     max_iter = 1000  # steps allowed when the user names no number
+    rank_is_limit = False  # it may need fewer parts than it was given: those that stay empty are not handed over
+    start: Any = None  # the Init it begins with where the user names none; None: what suits the problem
 
     @abstractmethod
     def supports(self, problem: Problem) -> str | None:
@@ -82,7 +84,7 @@ class Solver(ABC):
             setattr(state, name, value)
         return state
 
-    def details(self, problem: Problem, state: Any) -> dict[str, float]:
+    def details(self, problem: Problem, state: Any) -> dict[str, Any]:
         """What else there is to tell of a run, in the user's units."""
         return {}
 

@@ -1,0 +1,32 @@
+"""One part at a time: the greedy solver for least squares as a start for others (Huang and Zhang 2015)."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..losses import Frobenius
+from ..solvers.greedy import Greedy
+from ..structures import NonNegative
+from .base import Init
+from .empty import Empty
+
+FLOOR = 1e-2  # of the mean of a factor: zeros under losses that cannot leave them, or are infinite there
+
+
+@dataclass(frozen=True)
+class GreedyLS(Init):
+    """Parts of the least-squares fit, each the best that one more could be, with `rounds` of alternation after each."""
+
+    rounds: int = 5
+    nonnegative = True
+    name = "greedy"
+
+    def raw(self, problem, rng):
+        plain = replace(problem, loss=Frobenius(), structures=(NonNegative(), NonNegative()))
+        solver = Greedy(rounds=self.rounds, certify=False)
+        state = solver.init(plain, Empty().raw(plain, rng), 0.0, rng)
+        while not state.full:
+            solver.step(plain, state)
+        if problem.loss.quadratic:
+            return state.factors
+        return tuple(np.maximum(A, FLOOR * A.mean()) for A in state.factors)

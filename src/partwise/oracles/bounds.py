@@ -1,0 +1,45 @@
+"""Eigenvalues that are certain: computed ones with a margin for rounding."""
+
+import math
+
+import numpy as np
+from scipy.linalg import eigh
+
+EPS = np.finfo(np.float64).eps
+
+
+def largest_eigenvalue(N: np.ndarray) -> float:
+    """Not below the largest eigenvalue of a symmetric matrix. LAPACK's is that of `N + E`, `|E|_2` at most a small
+    multiple of `eps |N|_2`; the dimension is taken for the multiple, and the Frobenius norm for the other."""
+    top = len(N) - 1
+    value = float(eigh(N, subset_by_index=[top, top], eigvals_only=True, check_finite=False)[0])
+    return value + EPS * len(N) * float(np.linalg.norm(N))
+
+
+def largest_singular_value(N: np.ndarray) -> float:
+    """Not below `|N|_2`, from the smaller Gram matrix, whose sums round by at most `max(shape) eps |N|_F^2`."""
+    G = gram(N)
+    top = len(G) - 1
+    value = float(eigh(G, subset_by_index=[top, top], eigvals_only=True, check_finite=False)[0])
+    return math.sqrt(max(value, 0.0) + EPS * sum(N.shape) * float(np.trace(G)))
+
+
+def gram(N: np.ndarray) -> np.ndarray:
+    """`N' N` or `N N'`, whichever is smaller."""
+    return N.T @ N if N.shape[1] <= N.shape[0] else N @ N.T
+
+
+def complementary(S: np.ndarray, point: tuple, slack: tuple) -> np.ndarray:
+    """`S >= 0` changed so that `S v = a` and `S' u = b`, where `point = (u, v)` and `slack = (a, b)` vanish in turn.
+
+    With `a = p u - P v` and `b = p v - P' u`, `N = P + S` has (u, v) for a singular pair with value p. Where S is near
+    the best one and no other singular value comes near p, `|N|_2` is then p itself. Rows (columns) outside the supports
+    are scaled on them, or filled in proportion where they hold nothing.
+    """
+    (u, v), (a, b) = point, slack
+    S = np.where(np.outer(u > 0, v > 0), 0.0, S)
+    for x, need, T in ((v, a, S), (u, b, S.T)):
+        have = T @ x
+        T *= np.where(x > 0, np.divide(need, have, out=np.ones_like(have), where=have > 0)[:, None], 1.0)
+        T += np.where(have > 0, 0.0, need)[:, None] * x
+    return S

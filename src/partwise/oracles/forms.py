@@ -1,0 +1,155 @@
+"""The two rank-one problems, each with its points and its bounds.
+
+`Pair`: max u' P v; `Single`: max u' P u for symmetric P; over nonnegative unit vectors. Both know a closed-form dual
+from the conditions of Karush, Kuhn and Tucker: at a stationary point with value p, `a = p u - P v >= 0` and
+`b = p v - P' u >= 0` vanish on the supports, so `N = P + a v' + u b' >= P` has (u, v) for a singular pair with value p.
+Where no other singular value exceeds it, `|N|_2 = p` proves that nothing is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh, svd
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from . import doubly_nonnegative, nuclear
+from .bounds import complementary, largest_eigenvalue, largest_singular_value
+from .matrices import Array, Matrix
+from .power import ascend, climb, unit
+
+
+class Point(NamedTuple):
+    u: np.ndarray
+    v: np.ndarray
+    value: float
+
+
+# told a bound, and maybe where a better point may lie; whether to stop
+Enough = Callable[..., bool]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """`max u' P v` of any P with a positive entry."""
+
+    shift: float | None = None
+
+    @classmethod
+    def of(cls, P: Matrix) -> Pair:
+        return cls()
+
+    def point(self, P: Matrix, v: np.ndarray) -> Point:
+        """Of the best u for this v, and the best v for that."""
+        U, _ = unit(P.times(v[:, None]))
+        V, values = unit(P.times(U, 1))
+        return Point(U[:, 0], V[:, 0], float(values[0]))
+
+    def on_support(self, P: Array, point: Point) -> np.ndarray:
+        """The leading right singular vector of P where u and v are positive; 0 elsewhere."""
+        rows, columns = point.u > 0, point.v > 0
+        v = np.zeros_like(point.v)
+        v[columns] = svd(P.entries[np.ix_(rows, columns)], full_matrices=False, check_finite=False)[2][0]
+        return v if v.sum() > 0 else -v
+
+    def closed_form(self, P: Array, point: Point, enough: Enough) -> float:
+        return largest_singular_value(dual(P, point))
+
+    def nuclear(self, P: Array, point: Point, enough: Enough) -> float:
+        return nuclear.lower_norm(P.entries, point, slack(P, point), enough)
+
+    def doubly_nonnegative(self, P: Array, point: Point, enough: Enough) -> float:
+        z, missing = (np.concatenate(pair) / np.sqrt(2) for pair in (point[:2], slack(P, point)))
+
+        def tell(bound, direction):
+            return enough(bound, direction[len(point.u) :])
+
+        return doubly_nonnegative.lower_eigenvalue(self.square(P), z, missing, point.value, tell)
+
+    @staticmethod
+    def square(P: Array) -> np.ndarray:
+        """B with `z' B z = u' P v` for `z = (u, v) / sqrt 2`. Its largest value is that of P where that is positive."""
+        return symmetric(P.entries)
+
+    def bounds(self, shape: tuple[int, int]) -> list[tuple[str, Callable[[Array, Point, Enough], float]]]:
+        """Those that may be computed at this size, cheapest first."""
+        smaller = min(shape) <= nuclear.SIDE
+        stages: list = [("closed form", self.closed_form), ("nuclear", self.nuclear)] if smaller else []
+        if sum(shape) <= doubly_nonnegative.SIDE:
+            stages.append(("doubly nonnegative", self.doubly_nonnegative))
+        return stages
+
+
+@dataclass(frozen=True)
+class Single:
+    """`max u' P u` of a symmetric P; `shift` makes P positive semidefinite."""
+
+    shift: float
+
+    @classmethod
+    def of(cls, P: Matrix) -> Single:
+        if isinstance(P, Array):
+            lowest = eigh(P.entries, subset_by_index=[0, 0], eigvals_only=True, check_finite=False)[0]
+        else:
+            operator = LinearOperator(P.shape, matvec=lambda x: P.times(x.reshape(-1, 1))[:, 0], dtype=P.dtype)
+            begin = np.ones(P.shape[0], dtype=P.dtype)
+            lowest = 1.1 * eigsh(operator, 1, which="SA", tol=0.05, return_eigenvectors=False, v0=begin)[0]
+        return cls(max(-float(lowest), 0.0))
+
+    def point(self, P: Matrix, v: np.ndarray) -> Point:
+        V, values = ascend(P, v[:, None], self.shift)
+        return Point(V[:, 0], V[:, 0], float(values[0]))
+
+    def on_support(self, P: Array, point: Point) -> np.ndarray:
+        columns = point.u > 0
+        v = np.zeros_like(point.v)
+        v[columns] = eigh(P.entries[np.ix_(columns, columns)], check_finite=False)[1][:, -1]
+        return v if v.sum() > 0 else -v
+
+    def closed_form(self, P: Array, point: Point, enough: Enough) -> float:
+        return largest_eigenvalue(dual(P, point))
+
+    def doubly_nonnegative(self, P: Array, point: Point, enough: Enough) -> float:
+        scale = max(abs(point.value), float(np.linalg.norm(P.entries)) / len(point.u))
+        return doubly_nonnegative.lower_eigenvalue(P.entries, point.u, slack(P, point)[0], scale, enough)
+
+    @staticmethod
+    def square(P: Array) -> np.ndarray:
+        return P.entries
+
+    def bounds(self, shape: tuple[int, int]) -> list[tuple[str, Callable[[Array, Point, Enough], float]]]:
+        if shape[0] > doubly_nonnegative.SIDE:
+            return []
+        return [("closed form", self.closed_form), ("doubly nonnegative", self.doubly_nonnegative)]
+
+
+def slack(P: Array, point: Point) -> tuple[np.ndarray, np.ndarray]:
+    """`p u - P v` and `p v - P' u`, which are at least 0 at a stationary point, and 0 on the supports."""
+    u, v, value = point
+    return tuple(np.maximum(value * x - P.times(y, mode), 0) * (x == 0) for x, y, mode in ((u, v, 0), (v, u, 1)))
+
+
+def dual(P: Array, point: Point) -> np.ndarray:
+    """The closed form: `N = P + a v' + u b'`."""
+    return P.entries + complementary(np.zeros(P.shape), point[:2], slack(P, point))
+
+
+def symmetric(P: np.ndarray) -> np.ndarray:
+    """`[[0, P], [P', 0]]`."""
+    m, n = P.shape
+    B = np.zeros((m + n, m + n))
+    B[:m, m:], B[m:, :m] = P, P.T
+    return B
+
+
+def settle(P: Matrix, form: Pair | Single, v: np.ndarray) -> Point:
+    """The best point near v: where the entries of P are known, the power method is finished by one decomposition."""
+    point = form.point(P, v)
+    if isinstance(P, Array):
+        other = form.point(P, climb(P, form.on_support(P, point)[:, None], form.shift))
+        if other.value >= point.value:
+            return other
+    return point

@@ -1,0 +1,145 @@
+"""The rank-one oracle: `min u' Q v` over nonnegative unit vectors, with a bound that says how good the answer is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Real
+
+import numpy as np
+
+from ..data import as_data
+from ..symmetric import check_symmetric
+from ..units import exponent_of
+from ..validation import checked_data, checked_random_state
+from . import cvx
+from .forms import Pair, Point, Single, settle
+from .matrices import Array, Matrix, Residual
+from .power import climb, starts
+
+GAP = 1e-4  # relative to the value, at which an answer counts as proved
+STARTS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Atom:
+    """An answer to `min u' Q v`, and how good it is: no nonnegative unit vectors give less than `bound`."""
+
+    u: np.ndarray
+    v: np.ndarray
+    value: float
+    bound: float  # minus infinity where nothing is known
+    status: str  # "closed": they agree to the gap asked for; "open"; "not certified": too large for a bound
+    stage: str  # where the bound comes from
+
+    @property
+    def gap(self) -> float:
+        """`(value - bound) / |value|`."""
+        return (self.value - self.bound) / abs(self.value) if self.value != self.bound else 0.0
+
+    def scaled(self, factor: float) -> Atom:
+        """The same atom of `factor` times the matrix."""
+        return replace(self, value=factor * self.value, bound=factor * self.bound)
+
+
+class Search:
+    """One run of the chain: a point from below, a bound from above, until they meet."""
+
+    def __init__(self, P: Matrix, form: Pair | Single, point: Point, gap: float):
+        self.P, self.form, self.point, self.gap = P, form, point, gap
+        self.bound, self.stage = np.inf, "none"
+
+    @property
+    def closed(self) -> bool:
+        return self.bound - self.point.value <= self.gap * abs(self.point.value)
+
+    def run(self, P: Array) -> None:
+        """Bounds, the cheapest first."""
+        for name, bound in self.form.bounds(P.shape):
+            before = self.bound
+            self.bound = min(self.bound, bound(P, self.point, self.enough) + P.rounding)
+            self.stage = name if self.bound < before else self.stage
+            if self.closed:
+                break
+
+    def enough(self, bound: float, direction: np.ndarray | None = None) -> bool:
+        """Told the best bound of a stage so far, and where its relaxation points to, which may lead to a better point."""
+        if direction is not None and bound - self.point.value > self.gap * abs(self.point.value):
+            direction = direction if direction.sum() > 0 else -direction
+            other = self.form.point(self.P, direction)
+            if other.value > self.point.value:
+                self.point = settle(self.P, self.form, climb(self.P, direction[:, None], self.form.shift))
+        return bound + self.P.rounding - self.point.value <= self.gap * abs(self.point.value)
+
+
+def best_atom(P: Matrix, symmetric: bool, rng, gap: float = GAP) -> Atom:
+    """The atom that minimises `-u' P v`, certified where P is an `Array` of a size that can be."""
+    if not symmetric and isinstance(P, Array) and P.entries.max(initial=-np.inf) <= 0:
+        return vertex(P)
+    form = (Single if symmetric else Pair).of(P)
+    point = settle(P, form, climb(P, starts(P, STARTS, rng), form.shift))
+    search = Search(P, form, point, gap)
+    if isinstance(P, Array):
+        search.run(P)
+    u, v, value = search.point
+    status = "not certified" if search.bound == np.inf else "closed" if search.closed else "open"
+    return Atom(u, v, -value, -max(search.bound, value), status, search.stage)
+
+
+def vertex(P: Array) -> Atom:
+    """Where no entry of P is positive the largest one is the answer, exactly: `|u|_1 |v|_1 >= 1`."""
+    i, j = np.unravel_index(np.argmax(P.entries), P.shape)
+    u, v = np.eye(1, P.shape[0], i)[0], np.eye(1, P.shape[1], j)[0]
+    return Atom(u, v, -float(P.entries[i, j]), -float(P.entries[i, j]) - P.rounding, "closed", "entries")
+
+
+def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = GAP, random_state=0) -> Atom:
+    """The nonnegative unit vectors with the least `u' Q v`, and a bound: none have less.
+
+    The problem is NP-hard. The answer comes from the projected power method from 20 starts; the bound from the cheapest
+    of a closed-form dual, nuclear splitting and the doubly nonnegative relaxation that meets it (to `gap`, relative to
+    the value), or the best of them. See "How good is one more part?" in the documentation.
+
+    Parameters
+    ----------
+    Q : array-like or SciPy sparse matrix
+        Any matrix, such as the gradient of a loss.
+    symmetric : bool
+        `min u' Q u` for a symmetric Q.
+    method : "chain", "power" or "cvxpy"
+        "power" gives no bound; "cvxpy" takes that of the relaxation from cvxpy, which must be installed: a cross-check.
+    gap : float
+        When to stop: at `(value - bound) / |value| <= gap`.
+    random_state : int, RandomState, Generator or None
+        Of the starts.
+
+    Returns
+    -------
+    Atom
+        `u`, `v`, `value`, `bound`, `status` ("closed", "open" or "not certified"), `gap` and `stage`.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
+    if not isinstance(gap, Real) or not gap >= 0:
+        raise ValueError(f"gap must be a number >= 0, got {gap!r}")
+    data = as_data(-checked_data(Q, name="Q"))
+    if symmetric:
+        check_symmetric(data, "Q", "leave symmetric=False")
+    data = data.scaled(2.0 ** exponent_of(max(map(abs, data.extremes))))
+    nothing = tuple(np.zeros((dim, 1), dtype=data.dtype) for dim in data.shape)
+    P = Residual(data, nothing)
+    with data.working():
+        known = P.array() if P.small and method != "power" else P
+        return METHODS[method](known, symmetric, checked_random_state(random_state), gap).scaled(data.scale)
+
+
+def by_cvxpy(P: Matrix, symmetric: bool, rng, gap: float) -> Atom:
+    """The point of the chain with the bound of cvxpy."""
+    atom = best_atom(P, symmetric, rng, gap=np.inf)
+    if not isinstance(P, Array) or atom.stage == "entries":
+        return atom
+    bound = -cvx.lower_eigenvalue((Single if symmetric else Pair).square(P))
+    status = "closed" if atom.value - bound <= gap * abs(atom.value) else "open"
+    return replace(atom, bound=min(bound, atom.value), status=status, stage="cvxpy")
+
+
+METHODS = {"chain": best_atom, "power": best_atom, "cvxpy": by_cvxpy}

@@ -1,0 +1,247 @@
+"""Greedy factorization: one part at a time, each with a proof of how good it is.
+
+Huang and Zhang (2015), Greedy algorithm for large scale nonnegative matrix/tensor decomposition. With P = X - A B', what
+the parts so far leave, the next is the pair of nonnegative unit vectors with the largest `u' P v`: with weight `u' P v`
+it lowers the loss by `(u' P v)^2 / 2`, and no part lowers it by more than that of the bound on `u' P v`. Then weights, and
+alternating rounds over all parts so far.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..init.empty import Empty
+from ..oracles.matrices import Residual
+from ..oracles.rank_one import GAP, Atom, best_atom
+from ..problem import Factors, Problem, dead_parts
+from ..validation import OFF_DIAGONAL
+from .base import Solver, Step, require, twin, whole
+from .block import least_squares_only
+from .hals import HALS
+from .symmetric_cd import SymmetricCD
+from .weights import mixed, overlaps, weighted
+
+NOTHING = 1e-14  # of |X|: a value at which no part is left, but rounding
+
+POLISH = ("each", "end", None)
+WEIGHTS = {"diagonal": weighted, "full": mixed}
+ALTERNATING = {False: HALS, True: SymmetricCD}  # by whether both factors are one
+
+
+@dataclass(frozen=True, eq=False)
+class Rung:
+    """One rank on the path of a greedy run, in the user's units."""
+
+    rank: int
+    objective: float  # with so many parts, after weights and polish
+    relative_error: float
+    gain: float  # by how much the new part alone, the others held, lowered the loss; negative for a part that was pruned
+    bound: float  # no part could have lowered it by more; infinite where that was not certified, NaN where one was pruned
+    status: str  # "closed", "open", "not certified" or "pruned"
+    factors: Factors | None  # tall, where the solver was told to keep them
+
+    @property
+    def W(self) -> np.ndarray:
+        return self.kept[0]
+
+    @property
+    def H(self) -> np.ndarray:
+        return self.kept[1].T
+
+    @property
+    def kept(self) -> Factors:
+        if self.factors is None:
+            raise ValueError("the factors of this rank were not kept: use solver=pw.solvers.Greedy(keep=True)")
+        return self.factors
+
+    def __str__(self):
+        bound = "" if self.status in ("pruned", "not certified") else f", at most {self.bound:.6g} by any part"
+        return (
+            f"rank {self.rank}: relative error {self.relative_error:.6g}, gained {self.gain:.6g}{bound} ({self.status})"
+        )
+
+
+@dataclass
+class State:
+    """Where a run is. Parts fill the columns of the factors from the left."""
+
+    factors: Factors
+    count: int  # of parts
+    path: tuple[Rung, ...]
+    full: bool  # no more parts are wanted, or none is left
+    inner: Any  # the state of the alternating rounds at the end; None before
+    tied: bool  # both factors are one
+    rng: np.random.RandomState
+    tol: float
+
+    made_anew: ClassVar[tuple[str, ...]] = ("rng", "tol")
+
+
+@dataclass(frozen=True)
+class Greedy(Solver):
+    """One part at a time until the rank is reached, the relative error is at most `target_error`, or no part is left that
+    lowers the loss.
+
+    `polish`: alternating rounds over all parts after "each" new one (`rounds` of them) and at the end until the run
+    converges, or at the "end" only, or None for the pure method. `weights`: one for each part ("diagonal"), or one for
+    every pair of a row and a column ("full"). `prune`: take the parts that matter least away again, one at a time, until
+    so many are left. `certify`: prove bounds, to `gap` of a value, where the size of X allows. `keep` the factors of
+    every rank in `result.path`.
+    """
+
+    polish: str | None = "each"
+    weights: str = "diagonal"
+    rounds: int = 20
+    prune: int | None = None
+    target_error: float = 0.0
+    certify: bool = True
+    gap: float = GAP
+    keep: bool = False
+
+    symmetric = True
+    draws = True
+    start = Empty()
+    rank_is_limit = True
+    states: ClassVar[tuple[type, ...]] = (State, Rung)
+
+    def __post_init__(self):
+        require(
+            self,
+            polish=self.polish in POLISH,
+            weights=self.weights in WEIGHTS,
+            rounds=whole(self.rounds),
+            prune=self.prune is None or whole(self.prune),
+            target_error=self.target_error >= 0,
+            gap=self.gap >= 0,
+        )
+
+    @property
+    def monotone(self):
+        return self.prune is None
+
+    def supports(self, problem):
+        if why := least_squares_only(self, problem):
+            return why
+        for structure in problem.structures:
+            entries = structure.elementwise
+            if entries is None or not (entries.plain and entries.nonnegative):
+                return f"Greedy finds nonnegative parts of no other structure, got {structure}"
+        if self.prune is not None and self.prune > problem.rank:
+            return f"Greedy cannot prune {problem.rank} parts to prune={self.prune}"
+        if problem.symmetric and self.weights != "diagonal":
+            return "Greedy has weights='diagonal' only where X ~ A A'"
+        return None
+
+    def prefer(self, problem):
+        return 0.1, "one part at a time, each with a bound on what any part could gain"
+
+    def init(self, problem, factors, tol, rng):
+        dead = dead_parts(factors)
+        alive = [k for k in range(problem.rank) if k not in dead]
+        compact = problem.tied(tuple(np.ascontiguousarray(A[:, alive]) for A in factors))
+        full = len(alive) == problem.rank
+        return State(padded(problem, compact), len(alive), (), full, None, bool(problem.symmetric), rng, tol)
+
+    def kept(self, state):
+        kept = twin(state)
+        if state.inner is not None:
+            kept.inner = ALTERNATING[state.tied]().kept(state.inner)
+        return kept
+
+    def restore(self, problem, factors, tol, rng, kept):
+        state = super().restore(problem, factors, tol, rng, replace(kept, inner=None))
+        if kept.inner is not None:
+            state.inner = ALTERNATING[state.tied]().restore(problem, factors, tol, rng, kept.inner)
+        return state
+
+    def details(self, problem, state):
+        return {"path": state.path}
+
+    def step(self, problem, state):
+        if not state.full:
+            return self.grow(problem, state)
+        if self.prune is not None and state.count > self.prune:
+            return self.shrink(problem, state)
+        if self.polish is None:
+            return Step(state.factors, *problem.measure(state.factors), done=True)
+        inner = ALTERNATING[state.tied]()
+        if state.inner is None:
+            state.inner = inner.init(problem, state.factors, state.tol, state.rng)
+        step = inner.step(problem, state.inner)
+        state.factors = step.factors
+        return step
+
+    def grow(self, problem: Problem, state: State) -> Step:
+        """One more part."""
+        parts = compact(state)
+        left = Residual(problem.data, parts, diagonal=problem.symmetric != OFF_DIAGONAL)
+        certify = self.certify and left.small and left.diagonal
+        atom = best_atom(left.array() if certify else left, bool(problem.symmetric), state.rng, self.gap)
+        if atom.value >= -NOTHING * problem.data.norm:
+            state.full = True
+            return Step(state.factors, problem.objective(state.factors), np.inf)
+        root = np.sqrt(-atom.value)
+        grown = [np.column_stack([A, (root * x).astype(A.dtype)]) for A, x in zip(parts, (atom.u, atom.v))]
+        return self.arrive(problem, state, problem.tied(grown), atom)
+
+    def shrink(self, problem: Problem, state: State) -> Step:
+        """One part less: the one whose loss raises the objective least."""
+        parts = compact(state)
+        left = np.delete(np.arange(state.count), np.argmin(importance(problem, parts)))
+        return self.arrive(problem, state, problem.tied([np.ascontiguousarray(A[:, left]) for A in parts]), None)
+
+    def arrive(self, problem: Problem, state: State, parts: Factors, atom: Atom | None) -> Step:
+        """At another number of parts: weights, polish, and a rung of the path."""
+        narrow = replace(problem, rank=parts[0].shape[1])
+        parts = WEIGHTS[self.weights](narrow, parts)
+        if self.polish == "each":
+            inner = ALTERNATING[state.tied]()
+            course = inner.init(narrow, parts, state.tol, state.rng)
+            for _ in range(self.rounds):
+                parts = inner.step(narrow, course).factors
+        before = problem.user_objective(problem.fit(state.factors))
+        state.factors, state.count = padded(problem, parts), narrow.rank
+        fit = narrow.fit(parts)
+        state.path += (self.rung(narrow, parts, fit, atom, before),)
+        near = narrow.relative(fit) <= self.target_error
+        state.full = state.full or state.count == problem.rank or near
+        return Step(state.factors, fit, np.inf)
+
+    def rung(self, problem: Problem, parts: Factors, fit: float, atom: Atom | None, before: float) -> Rung:
+        objective = problem.user_objective(fit)
+        if atom is None:
+            about: tuple = (before - objective, np.nan, "pruned")
+        else:
+            curvature = float(overlaps(problem, (atom.u[:, None], atom.v[:, None]))[0, 0])  # 1, but for a diagonal
+            gains = (problem.user_objective(x**2 / (2 * curvature)) for x in (atom.value, atom.bound))
+            about = *gains, atom.status
+        return Rung(
+            problem.rank,
+            objective,
+            problem.relative(fit),
+            *about,
+            factors=problem.to_user(parts) if self.keep else None,
+        )
+
+
+def compact(state: State) -> Factors:
+    """The parts there are."""
+    A, B = (np.ascontiguousarray(A[:, : state.count]) for A in state.factors)
+    return (A, A) if state.tied else (A, B)
+
+
+def padded(problem: Problem, parts: Factors) -> Factors:
+    """Factors of the full rank, zeros where there is no part."""
+    full = [np.zeros((len(A), problem.rank), dtype=problem.data.dtype) for A in parts]
+    for A, part in zip(full, parts):
+        A[:, : part.shape[1]] = part
+    return problem.tied(full)
+
+
+def importance(problem: Problem, parts: Factors) -> np.ndarray:
+    """By how much the loss rises without each part: `a_k' (X - A B') b_k + |a_k|^2 |b_k|^2 / 2`."""
+    A, grams = parts[0].astype(np.float64), overlaps(problem, parts)
+    return np.einsum("ik,ik->k", A, problem.data.cross(parts, 0)) - grams.sum(axis=1) + np.diag(grams) / 2
