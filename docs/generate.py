@@ -61,7 +61,8 @@ nonnegative": combined as `nonnegative & ...`, which losses other than least squ
 KL, and where a whole factor is fixed it takes `newton` for beta < 1. For a sparse X the L1 loss needs nonnegative
 factors. Structures that tie entries to each other go with least squares, and stand there only. `kullback-leibler` is
 another name for `kl`, and a number stands for the beta-divergence with that beta: 2 is least squares, 1 is KL, 0 is
-Itakura-Saito. `X ~ A A'` (`symmetric=True` or `"off-diagonal"`) goes with least squares and a nonnegative factor: {symmetric}.
+Itakura-Saito. `X ~ A A'`, which `symmetric=True` or `"off-diagonal"` states, goes with least squares and a nonnegative
+factor, by {symmetric}.
 
 """
 
@@ -112,9 +113,9 @@ def automatic(X, loss, structure) -> tuple[str, str] | None:
     loss does not take them."""
     for stated in (structure, s.NonNegative() & structure):
         problem = problem_of(X, loss, stated) or problem_of(X + sparse.csr_array(np.ones((3, 3))), loss, stated)
-        if problem and any(registry.refusal(registry.resolve("solver", name), problem) is None for name in registry.SOLVERS):
+        kinds = {name: registry.resolve("solver", name) for name in registry.SOLVERS}
+        if problem and any(registry.refusal(kind, problem) is None for kind in kinds.values()):
             solver, reason = registry.choose(problem, "auto")
-            kinds = {name: registry.resolve("solver", name) for name in registry.SOLVERS}
             alike = [name for name, kind in kinds.items() if type(kind) is type(solver)]
             same = next((n for n in alike if extrapolates(kinds[n]) == extrapolates(solver)), alike[0])
             return same, reason.split(";")[0]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigvalsh
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from .data import Data
 from .problem import Factors, Problem, dead_parts, is_binary
@@ -177,6 +177,9 @@ def partial_positive_tail(data: Data, rank: int) -> float:
     n = data.shape[0]
     X = LinearOperator((n, n), matvec=lambda v: data.cross((v.reshape(n, 1),) * 2, 0)[:, 0], dtype=data.dtype)
     start = np.random.RandomState(0).uniform(size=n).astype(data.dtype)
-    eigenvalues = eigsh(X, min(rank, n - 1), which="LA", v0=start, tol=1e-6, return_eigenvectors=False)
+    try:
+        eigenvalues = eigsh(X, rank, which="LA", v0=start, tol=1e-6, return_eigenvectors=False)
+    except ArpackNoConvergence:
+        return partial_tail(data, rank)  # which is less
     leading = np.square(np.maximum(eigenvalues.astype(np.float64), 0)).sum()
     return max(0.0, 1 - float(leading) / data.norm2)

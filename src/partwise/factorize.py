@@ -120,7 +120,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         stated = tuple(NonNegative() if s is None else resolve("structure", s) for s in (structure_W, structure_H))
         symmetric = checked_symmetric(symmetric)
         if symmetric and structure_H is not None:
-            raise ValueError(f"with symmetric={symmetric!r} there is one factor: state structure_W, and not structure_H")
+            raise ValueError(f"with symmetric={symmetric!r} there is one factor: state structure_W, not structure_H")
         problem = pose_as(symmetric, data, resolve("loss", loss), stated, rank).normalized()
         limits = Limits(max_iter, tol, target, time_limit)
         control = Control(limits, checked_callbacks(callbacks), until_fit=n_init is None)

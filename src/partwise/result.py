@@ -111,7 +111,9 @@ class Result:
     @property
     def kind(self) -> str:
         """What is special about the model, in a word or two."""
-        return {False: "", True: ", symmetric,"}.get(self.symmetric, ", symmetric off the diagonal,")
+        if not self.symmetric:
+            return ""
+        return ", symmetric off the diagonal," if self.symmetric == OFF_DIAGONAL else ", symmetric,"
 
     @property
     def quality(self) -> str:

@@ -116,6 +116,6 @@ def check_entries(data: Data) -> None:
         )
     if data.asymmetry > ROUNDING[data.dtype] * largest:
         raise ValueError(
-            f"X is not symmetric: entries differ from those across the diagonal by up to {data.asymmetry:.3g}, where the "
-            f"largest is {largest:.3g}. Pass (X + X.T) / 2 for its symmetric part, or leave symmetric=False."
+            f"X is not symmetric: entries differ from those across the diagonal by up to {data.asymmetry:.3g}, where "
+            f"the largest is {largest:.3g}. Pass (X + X.T) / 2 for its symmetric part, or leave symmetric=False."
         )
