@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
@@ -54,6 +54,7 @@ def value(Y, A, symmetric):
 # -- one entry ---------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)  # the first call compiles
 @given(*(st.floats(-5, 5) for _ in range(2)), st.floats(0, 5))
 def test_the_minimum_in_one_entry_is_that_of_a_fine_grid(p, q, near):
     z = lowest_of_quartic(p, q, near)
