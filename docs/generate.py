@@ -69,7 +69,7 @@ factor, by {symmetric}.
 
 def compatibility() -> str:
     """The table of losses, structures and solvers."""
-    solvers = [name for name in registry.SOLVERS if name not in symmetric_solvers()]
+    solvers = [name for name in registry.SOLVERS if takes_pairs(registry.resolve("solver", name))]
     header = ["loss", "structure", *(f"`{name}`" for name in solvers), "`auto`, dense", "`auto`, sparse"]
     lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
     reasons = {}
@@ -88,7 +88,13 @@ def compatibility() -> str:
     return header_text + "\n".join(lines) + "\n\n" + "\n".join(told) + "\n"
 
 
+def takes_pairs(solver) -> bool:
+    """Whether a solver is for anything but `X ~ A A'`."""
+    return any(mark(solver, loss, structure) != "no" for loss in LOSSES for structure in (EXAMPLES | TIED).values())
+
+
 def symmetric_solvers() -> list[str]:
+    """Those that take `X ~ A A'`."""
     return [name for name in registry.SOLVERS if registry.resolve("solver", name).symmetric]
 
 

@@ -80,8 +80,9 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     solver : str or Solver
         A name, a configured solver such as ``solvers.HALS(sweeps=5)``, or "auto" for what measured best.
     init : str, Init, (W, H) or Result, optional
-        Where to start. None: "nndsvda" if the rank is at most min(X.shape), X and the factors are nonnegative
-        and no parts are given, else "random"; for the L1 loss "smooth-l1".
+        Where to start; where symmetric, W alone is taken of a pair. None: "nndsvda" if the rank is at most
+        min(X.shape), X and the factors are nonnegative and no parts are given, else "random"; for the L1 loss
+        "smooth-l1".
     n_init : int, optional
         Number of starts; the best is kept. None: 1, and where `admm` solves for sets that are not convex up to 4,
         until one fits, with a relative error of at most ten times `tol`. From the second on, init=None means random
