@@ -61,14 +61,15 @@ nonnegative": combined as `nonnegative & ...`, which losses other than least squ
 KL, and where a whole factor is fixed it takes `newton` for beta < 1. For a sparse X the L1 loss needs nonnegative
 factors. Structures that tie entries to each other go with least squares, and stand there only. `kullback-leibler` is
 another name for `kl`, and a number stands for the beta-divergence with that beta: 2 is least squares, 1 is KL, 0 is
-Itakura-Saito.
+Itakura-Saito. `X ~ A A'`, which `symmetric=True` or `"off-diagonal"` states, goes with least squares and a nonnegative
+factor, by {symmetric}.
 
 """
 
 
 def compatibility() -> str:
     """The table of losses, structures and solvers."""
-    solvers = list(registry.SOLVERS)
+    solvers = [name for name in registry.SOLVERS if takes_pairs(registry.resolve("solver", name))]
     header = ["loss", "structure", *(f"`{name}`" for name in solvers), "`auto`, dense", "`auto`, sparse"]
     lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
     reasons = {}
@@ -83,7 +84,18 @@ def compatibility() -> str:
                     reasons[f"`{taken[0]}`, {loss}"] = taken[1]
             lines.append(f"| `{loss}` | `{name}` | {' | '.join(marks + chosen)} |")
     told = [f"- {which}: {reason}." for which, reason in sorted(reasons.items())]
-    return HEADER + "\n".join(lines) + "\n\n" + "\n".join(told) + "\n"
+    header_text = HEADER.format(symmetric=", ".join(f"`{name}`" for name in symmetric_solvers()))
+    return header_text + "\n".join(lines) + "\n\n" + "\n".join(told) + "\n"
+
+
+def takes_pairs(solver) -> bool:
+    """Whether a solver is for anything but `X ~ A A'`."""
+    return any(mark(solver, loss, structure) != "no" for loss in LOSSES for structure in (EXAMPLES | TIED).values())
+
+
+def symmetric_solvers() -> list[str]:
+    """Those that take `X ~ A A'`."""
+    return [name for name in registry.SOLVERS if registry.resolve("solver", name).symmetric]
 
 
 def problem_of(X, loss, stated):
@@ -97,7 +109,7 @@ def problem_of(X, loss, stated):
 def mark(solver, loss, structure) -> str:
     for text, stated in (("yes", structure), ("with nonnegative", s.NonNegative() & structure)):
         problem = problem_of(np.ones((3, 3)), loss, stated)
-        if problem and solver.supports(problem) is None:
+        if problem and registry.refusal(solver, problem) is None:
             return text
     return "no"
 
@@ -107,9 +119,9 @@ def automatic(X, loss, structure) -> tuple[str, str] | None:
     loss does not take them."""
     for stated in (structure, s.NonNegative() & structure):
         problem = problem_of(X, loss, stated) or problem_of(X + sparse.csr_array(np.ones((3, 3))), loss, stated)
-        if problem and any(registry.resolve("solver", name).supports(problem) is None for name in registry.SOLVERS):
+        kinds = {name: registry.resolve("solver", name) for name in registry.SOLVERS}
+        if problem and any(registry.refusal(kind, problem) is None for kind in kinds.values()):
             solver, reason = registry.choose(problem, "auto")
-            kinds = {name: registry.resolve("solver", name) for name in registry.SOLVERS}
             alike = [name for name, kind in kinds.items() if type(kind) is type(solver)]
             same = next((n for n in alike if extrapolates(kinds[n]) == extrapolates(solver)), alike[0])
             return same, reason.split(";")[0]

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigvalsh
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from .data import Data
+from .oracles.rank_one import next_atom
 from .problem import Factors, Problem, dead_parts, is_binary
 from .solve import Run
 from .units import exponent_of, times_power
@@ -105,6 +106,7 @@ class Optimality:
     bound: float
     rigorous: bool  # False: an estimate, from a partial decomposition
     rank: int
+    one_more: OneMore | None = None  # where it was asked for
 
     @property
     def gap(self) -> float:
@@ -127,7 +129,50 @@ class Optimality:
                 f"the relative error is at most {self.gap:.3g} above the best possible at rank {self.rank} "
                 "(what this rank leaves out of X is at rounding level)"
             )
-        return text if self.rigorous else "estimate: " + text
+        text = text if self.rigorous else "estimate: " + text
+        return f"{text}\n{self.one_more}" if self.one_more else text
+
+
+@dataclass(frozen=True)
+class OneMore:
+    """What one more part could do for a least-squares fit, the present parts held, in the user's units.
+
+    A nonnegative part with unit vectors u, v and its best weight lowers the loss by `(u' (X - W H) v)^2 / 2`.
+    """
+
+    gain: float  # of the best part that was found
+    bound: float  # of every part; infinite where it is not known
+    loss: float  # without it
+    status: str  # "closed": the two agree to a ten-thousandth; "open"; "not certified": X is too large for a bound
+
+    def __str__(self):
+        found = f"the best found by {self.gain:.6g}"
+        if self.status == "not certified":
+            hint = "not certified: X is too large"
+            return f"one more part, the present ones held, lowers the loss: {found} ({self.share(self.gain)}; {hint})"
+        return (
+            "with the present parts held, any one more part lowers the loss by at most "
+            f"{self.bound:.6g} ({self.share(self.bound)}), {found} ({self.status})"
+        )
+
+    def share(self, gain: float) -> str:
+        return f"{100 * gain / self.loss:.3g}% of it" if self.loss > 0 else "of 0"
+
+
+def one_more(problem: Problem, factors: Factors) -> OneMore:
+    """From the rank-one oracle, on what the factors leave of X."""
+    if any(not s.nonnegative for s in problem.structures) or problem.penalty(factors) > 0:
+        raise ValueError(
+            "one_more=True speaks of nonnegative parts and least squares without penalties; the structures here are "
+            f"{' and '.join(map(str, problem.structures))}"
+        )
+    with problem.data.working():
+        atom = next_atom(problem, factors, np.random.RandomState(0))
+    # a gain beyond the loss is rounding
+    loss = problem.precise_fit(factors)
+    gain, bound = (problem.user_objective(min(min(x, 0.0) ** 2 / 2, loss)) for x in (atom.value, atom.bound))
+    known = atom.status != "not certified"
+    return OneMore(gain, bound if known else math.inf, problem.user_objective(loss), atom.status)
 
 
 def optimality(data: Data, relative_error: float, rank: int, symmetric: bool = False) -> Optimality:
@@ -177,6 +222,9 @@ def partial_positive_tail(data: Data, rank: int) -> float:
     n = data.shape[0]
     X = LinearOperator((n, n), matvec=lambda v: data.cross((v.reshape(n, 1),) * 2, 0)[:, 0], dtype=data.dtype)
     start = np.random.RandomState(0).uniform(size=n).astype(data.dtype)
-    eigenvalues = eigsh(X, min(rank, n - 1), which="LA", v0=start, tol=1e-6, return_eigenvectors=False)
+    try:
+        eigenvalues = eigsh(X, rank, which="LA", v0=start, tol=1e-6, return_eigenvectors=False)
+    except ArpackNoConvergence:
+        return partial_tail(data, rank)  # which is less
     leading = np.square(np.maximum(eigenvalues.astype(np.float64), 0)).sum()
     return max(0.0, 1 - float(leading) / data.norm2)

@@ -93,6 +93,7 @@ def parser() -> argparse.ArgumentParser:
     )
     fit_.add_argument("--no-sort", action="store_true", help="leave parts in the order they were found in")
     fit_.add_argument("--no-certify", action="store_true", help="skip the bound, which can take longer than the fit")
+    fit_.add_argument("--one-more", action="store_true", help="bound what one more part could gain, too (least squares)")
     fit_.add_argument("--seed", type=int, default=0, help="seed of random starts")
     fit_.add_argument("--image", type=image_shape, metavar="HxW", help="show parts as images of this size")
     fit_.add_argument("--title", help="title of the report")
@@ -164,7 +165,7 @@ def fit(options) -> int:
     optimality = None
     try:
         if not (result.unbounded or options.no_certify or interrupted):  # Ctrl-C: somebody does not want to wait
-            optimality = result.certify(X)
+            optimality = certified(result, X, options.one_more)
     except KeyboardInterrupt:
         interrupted = True
     report = {"title": title, "image_shape": options.image, "feature_names": names}
@@ -172,6 +173,17 @@ def fit(options) -> int:
     if options.json:
         print(json.dumps(summary(result, optimality), indent=2))
     return INTERRUPTED if interrupted else 0
+
+
+def certified(result: Result, X, one_more: bool) -> Optimality:
+    """What is known of the optimum; a result that one more part cannot be bounded for is handed over all the same."""
+    try:
+        return result.certify(X, one_more=one_more)
+    except ValueError as error:
+        if not one_more:
+            raise
+        warnings.warn(str(error), UserWarning, stacklevel=2)
+        return result.certify(X)
 
 
 def check_folder(folder: Path) -> None:

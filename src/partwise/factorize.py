@@ -80,8 +80,9 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     solver : str or Solver
         A name, a configured solver such as ``solvers.HALS(sweeps=5)``, or "auto" for what measured best.
     init : str, Init, (W, H) or Result, optional
-        Where to start. None: "nndsvda" if the rank is at most min(X.shape), X and the factors are nonnegative
-        and no parts are given, else "random"; for the L1 loss "smooth-l1".
+        Where to start; where symmetric, W alone is taken of a pair. None: "nndsvda" if the rank is at most
+        min(X.shape), X and the factors are nonnegative and no parts are given, else "random"; for the L1 loss
+        "smooth-l1".
     n_init : int, optional
         Number of starts; the best is kept. None: 1, and where `admm` solves for sets that are not convex up to 4,
         until one fits, with a relative error of at most ten times `tol`. From the second on, init=None means random
@@ -120,7 +121,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         stated = tuple(NonNegative() if s is None else resolve("structure", s) for s in (structure_W, structure_H))
         symmetric = checked_symmetric(symmetric)
         if symmetric and structure_H is not None:
-            raise ValueError(f"with symmetric={symmetric!r} there is one factor: state structure_W, and not structure_H")
+            raise ValueError(f"with symmetric={symmetric!r} there is one factor: state structure_W, not structure_H")
         problem = pose_as(symmetric, data, resolve("loss", loss), stated, rank).normalized()
         limits = Limits(max_iter, tol, target, time_limit)
         control = Control(limits, checked_callbacks(callbacks), until_fit=n_init is None)

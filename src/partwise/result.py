@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from . import plots
 from .certificate import Certificate, Optimality, optimality
+from .certificate import one_more as one_more_part
 from .data import as_data
 from .losses import Loss
 from .problem import Factors
@@ -67,8 +68,9 @@ class Result:
     def converged(self) -> bool:
         return self.status == "converged"
 
-    def certify(self, X) -> Optimality:
-        """How far the fit is from the best any factorization of this rank could reach (needs the data)."""
+    def certify(self, X, one_more: bool = False) -> Optimality:
+        """How far the fit is from the best any factorization of this rank could reach (needs the data); `one_more`: and
+        how much any one more part could gain, with the present parts held."""
         if self.unbounded:
             raise ValueError(self.unbounded)
         data = as_data(checked_data(X))
@@ -79,7 +81,8 @@ class Result:
             )
         problem = pose_as(self.symmetric, data, self.loss, self.structures, self.rank).normalized()
         factors = problem.from_user(tuple(A.astype(data.dtype, copy=False) for A in self.factors))
-        return optimality(data, problem.relative_error(factors), self.rank, symmetric=bool(self.symmetric))
+        known = optimality(data, problem.relative_error(factors), self.rank, symmetric=bool(self.symmetric))
+        return replace(known, one_more=one_more_part(problem, factors)) if one_more else known
 
     @property
     def unbounded(self) -> str | None:
@@ -92,7 +95,7 @@ class Result:
 
     @property
     def plot(self) -> Plots:
-        """Pictures: `result.plot.parts(image_shape)`, `result.plot.convergence()`."""
+        """Pictures: `result.plot.parts(image_shape)`, `.convergence()`, `.path()`."""
         return Plots(self)
 
     def report(self, path, **options):
@@ -117,7 +120,9 @@ class Result:
     @property
     def kind(self) -> str:
         """What is special about the model, in a word or two."""
-        return {False: "", True: ", symmetric,"}.get(self.symmetric, ", symmetric off the diagonal,")
+        if not self.symmetric:
+            return ""
+        return ", symmetric off the diagonal," if self.symmetric == OFF_DIAGONAL else ", symmetric,"
 
     @property
     def quality(self) -> str:
@@ -140,3 +145,6 @@ class Plots:
 
     def convergence(self):
         return plots.convergence(self.result)
+
+    def path(self):
+        return plots.path(self.result)

@@ -92,18 +92,16 @@ def pose_as(symmetric: bool | str, data: Data, loss: Loss, stated: Sequence[Stru
     """`X ~ W H`, or `X ~ A A'` for one of the `SYMMETRIES`: checks what that demands of X, too."""
     if not symmetric:
         return pose(data, loss, stated, rank)
-    if data.shape[0] != data.shape[1]:
-        raise ValueError(f"symmetric={symmetric!r} needs a square X, got one of shape {data.shape}.")
     if not loss.quadratic:
         raise IncompatibleError(f"symmetric={symmetric!r} goes with least squares, loss='frobenius', not with {loss}.")
     if any(type(structure) is not NonNegative for structure in stated):
         raise IncompatibleError(
             f"symmetric={symmetric!r} goes with a nonnegative factor and no other structure, got {stated[0]}."
         )
+    check_symmetric(data, "X", symmetric)
     if symmetric == OFF_DIAGONAL:
         data = data.without_diagonal()
     check_nonnegative(data)
-    check_symmetric(data, "X", "leave symmetric=False")
     plain = pose(data, loss, stated, rank)
     return SymmetricProblem(plain.data, plain.loss, plain.structures, plain.rank, diagonal=symmetric is True)
 
@@ -117,13 +115,14 @@ def check_nonnegative(data: Data) -> None:
         )
 
 
-def check_symmetric(data: Data, name: str, otherwise: str) -> None:
-    """`name` as the user knows the matrix, and what else to do with one that is not symmetric."""
+def check_symmetric(data: Data, name: str, symmetric: bool | str = True) -> None:
+    """`name`: as the user knows the matrix."""
     if data.shape[0] != data.shape[1]:
-        raise ValueError(f"a symmetric {name} is square, got one of shape {data.shape}: {otherwise}.")
+        raise ValueError(f"symmetric={symmetric!r} needs a square {name}, got one of shape {data.shape}.")
     largest = max(map(abs, data.extremes))
     if data.asymmetry > ROUNDING[data.dtype] * largest:
         raise ValueError(
-            f"{name} is not symmetric: entries differ from those across the diagonal by up to {data.asymmetry:.3g}, where "
-            f"the largest is {largest:.3g}. Pass ({name} + {name}.T) / 2 for its symmetric part, or {otherwise}."
+            f"{name} is not symmetric: entries differ from those across the diagonal by up to {data.asymmetry:.3g}, "
+            f"where the largest is {largest:.3g}. Pass ({name} + {name}.T) / 2 for its symmetric part, or leave "
+            "symmetric=False."
         )

@@ -96,7 +96,7 @@ SOLVERS = {
     "mixed_norm": solvers.MixedNorm(),
     "mixed_norm, plain": solvers.MixedNorm(rounds=1, extrapolate=False),
     "symmetric_cd": solvers.SymmetricCD(),
-    "symmetric_cd, one sweep": solvers.SymmetricCD(sweeps=1),
+    "symmetric_cd, plain": solvers.SymmetricCD(sweeps=1, extrapolate=False),
 }
 
 # what a solver is for, where it does not take nonnegative factors without more

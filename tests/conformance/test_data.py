@@ -48,6 +48,24 @@ def test_equals_dense(store, dtype, scale):
 
 
 @storages
+@dtypes
+def test_the_diagonal_of_a_square(store, dtype):
+    Y = X[:, :7].T @ X[:, :7] + np.diag(np.arange(7.0))
+    Y[0, 3] = Y[3, 0] = 0
+    Y[2, 5] += 0.5
+    data = as_data(checked_data(store(Y).astype(dtype))).scaled(4.0)
+    assert data.asymmetry == pytest.approx(0.125, rel=1e-4)
+    assert data.diagonal.dtype == np.float64
+    assert np.allclose(data.diagonal, np.diag(Y) / 4, rtol=1e-6)
+    bare, before = data.without_diagonal(), data.matrix.copy()
+    assert np.allclose(bare.block(slice(0, 7)), (Y - np.diag(np.diag(Y))) / 4, rtol=1e-6)
+    assert bare.extremes == pytest.approx((0, (Y - np.diag(np.diag(Y))).max() / 4), rel=1e-6)
+    assert not bare.diagonal.any()
+    assert bare.without_diagonal() is bare
+    assert (data.matrix != before).sum() == 0
+
+
+@storages
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_every_loss_sees_the_same_problem(store, loss):
     """Objective, stationarity and one step of a solver; explicit zeros and long indices included."""

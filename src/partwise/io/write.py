@@ -56,8 +56,11 @@ def summary(result: Result, optimality: Optimality | None = None) -> dict:
             "unsettled": certificate.unsettled and list(certificate.unsettled),
             "disagreements": certificate.disagreements and list(certificate.disagreements),
         },
-        "details": result.details,
+        "details": {name: value for name, value in result.details.items() if name != "path"},
     }
+    if result.path:
+        names = ("rank", "objective", "relative_error", "gain", "bound", "status")
+        about["path"] = [{name: finite(getattr(rung, name)) for name in names} for rung in result.path]
     if optimality is not None:
         about["optimality"] = {
             "statement": str(optimality),
@@ -65,9 +68,11 @@ def summary(result: Result, optimality: Optimality | None = None) -> dict:
             "relative_error": optimality.relative_error,
             "rigorous": optimality.rigorous,
         }
+        if more := optimality.one_more:
+            about["one_more"] = {name: finite(getattr(more, name)) for name in ("gain", "bound", "loss", "status")}
     return about
 
 
-def finite(value: float) -> float | None:
-    """JSON has no infinity."""
-    return value if math.isfinite(value) else None
+def finite(value):
+    """A number, or None for those that JSON does not have; text as it is."""
+    return value if isinstance(value, str) or math.isfinite(value) else None

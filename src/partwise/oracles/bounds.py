@@ -38,8 +38,12 @@ def complementary(S: np.ndarray, point: tuple, slack: tuple) -> np.ndarray:
     """
     (u, v), (a, b) = point, slack
     S = np.where(np.outer(u > 0, v > 0), 0.0, S)
-    for x, need, T in ((v, a, S), (u, b, S.T)):
-        have = T @ x
-        T *= np.where(x > 0, np.divide(need, have, out=np.ones_like(have), where=have > 0)[:, None], 1.0)
-        T += np.where(have > 0, 0.0, need)[:, None] * x
-    return S
+    S = with_sums(S, v, a)
+    return with_sums(S.T, u, b).T
+
+
+def with_sums(S: np.ndarray, x: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """S with its rows scaled where x is positive so that `S x = sums`."""
+    have = S @ x
+    share = np.divide(sums, have, out=np.ones_like(have), where=have > 0)
+    return S * np.where(x > 0, share[:, None], 1.0) + np.where(have > 0, 0.0, sums)[:, None] * x

@@ -1,9 +1,9 @@
 """The doubly nonnegative relaxation of `max z' B z` over nonnegative unit vectors: `max <B, Z>` over positive
 semidefinite `Z >= 0` of trace 1 (Huang and Zhang 2015).
 
-Its dual gives a bound for every `S >= 0`: `z' B z <= z' (B + S) z <= lambda_max(B + S)`. Douglas-Rachford splitting, which
-is the alternating direction method of multipliers in one matrix `Y = Z - S / penalty`: its positive part is the primal
-point, its negative part the dual one.
+Its dual gives a bound for every `S >= 0`: `z' B z <= z' (B + S) z <= lambda_max(B + S)`. Solved by Douglas-Rachford
+splitting, which is the alternating direction method of multipliers in one matrix `Y = Z - S / penalty`: its positive
+part is the primal point, its negative part the dual one.
 """
 
 from __future__ import annotations

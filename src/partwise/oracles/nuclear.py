@@ -38,7 +38,7 @@ def lower_norm(P: np.ndarray, point: tuple, slack: tuple, enough: Callable[[floa
 
 
 def shortened(Y: np.ndarray, step: float) -> np.ndarray:
-    """The minimiser of `|N|_2 + |N - Y|^2 / (2 step)`: singular values cut at a height that takes `step` off their sum."""
+    """The minimiser of `|N|_2 + |N - Y|^2 / (2 step)`: singular values cut where that takes `step` off their sum."""
     squares, V = eigh(gram(Y), check_finite=False)
     sigma = np.sqrt(np.maximum(squares[::-1], 0))
     heights = (np.cumsum(sigma) - step) / np.arange(1, len(sigma) + 1)

@@ -8,9 +8,10 @@ from numbers import Real
 import numpy as np
 
 from ..data import as_data
+from ..problem import Factors, Problem
 from ..symmetric import check_symmetric
 from ..units import exponent_of
-from ..validation import checked_data, checked_random_state
+from ..validation import OFF_DIAGONAL, checked_data, checked_random_state
 from . import cvx
 from .forms import Pair, Point, Single, settle
 from .matrices import Array, Matrix, Residual
@@ -44,7 +45,7 @@ class Atom:
 class Search:
     """One run of the chain: a point from below, a bound from above, until they meet."""
 
-    def __init__(self, P: Matrix, form: Pair | Single, point: Point, gap: float):
+    def __init__(self, P: Array, form: Pair | Single, point: Point, gap: float):
         self.P, self.form, self.point, self.gap = P, form, point, gap
         self.bound, self.stage = np.inf, "none"
 
@@ -52,17 +53,17 @@ class Search:
     def closed(self) -> bool:
         return self.bound - self.point.value <= self.gap * abs(self.point.value)
 
-    def run(self, P: Array) -> None:
+    def run(self) -> None:
         """Bounds, the cheapest first."""
-        for name, bound in self.form.bounds(P.shape):
+        for name, bound in self.form.bounds(self.P.shape):
             before = self.bound
-            self.bound = min(self.bound, bound(P, self.point, self.enough) + P.rounding)
+            self.bound = min(self.bound, bound(self.P, self.point, self.enough) + self.P.rounding)
             self.stage = name if self.bound < before else self.stage
             if self.closed:
                 break
 
     def enough(self, bound: float, direction: np.ndarray | None = None) -> bool:
-        """Told the best bound of a stage so far, and where its relaxation points to, which may lead to a better point."""
+        """Told the best bound of a stage so far, and where its relaxation points to: there may be a better point."""
         if direction is not None and bound - self.point.value > self.gap * abs(self.point.value):
             direction = direction if direction.sum() > 0 else -direction
             other = self.form.point(self.P, direction)
@@ -77,19 +78,29 @@ def best_atom(P: Matrix, symmetric: bool, rng, gap: float = GAP) -> Atom:
         return vertex(P)
     form = (Single if symmetric else Pair).of(P)
     point = settle(P, form, climb(P, starts(P, STARTS, rng), form.shift))
+    if not isinstance(P, Array) or not form.bounds(P.shape):
+        return Atom(point.u, point.v, -point.value, -np.inf, "not certified", "none")
     search = Search(P, form, point, gap)
-    if isinstance(P, Array):
-        search.run(P)
+    search.run()
     u, v, value = search.point
-    status = "not certified" if search.bound == np.inf else "closed" if search.closed else "open"
+    status = "closed" if search.closed else "open"
     return Atom(u, v, -value, -max(search.bound, value), status, search.stage)
+
+
+def next_atom(problem: Problem, factors: Factors, rng, gap: float = GAP, certify: bool = True) -> Atom:
+    """The best next part for least squares, certified where the size of X allows, and the model: where a diagonal does
+    not count, atoms differ in curvature, and the slope alone bounds nothing."""
+    left = Residual(problem.data, factors, diagonal=problem.symmetric != OFF_DIAGONAL)
+    known = left.array() if certify and left.diagonal and left.small else left
+    return best_atom(known, bool(problem.symmetric), rng, gap)
 
 
 def vertex(P: Array) -> Atom:
     """Where no entry of P is positive the largest one is the answer, exactly: `|u|_1 |v|_1 >= 1`."""
     i, j = np.unravel_index(np.argmax(P.entries), P.shape)
-    u, v = np.eye(1, P.shape[0], i)[0], np.eye(1, P.shape[1], j)[0]
-    return Atom(u, v, -float(P.entries[i, j]), -float(P.entries[i, j]) - P.rounding, "closed", "entries")
+    u, v = (np.eye(1, dim, int(k))[0] for dim, k in zip(P.shape, (i, j)))
+    value = -float(P.entries[i, j])
+    return Atom(u, v, value, value - P.rounding, "closed", "entries")
 
 
 def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = GAP, random_state=0) -> Atom:
@@ -123,7 +134,7 @@ def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = 
         raise ValueError(f"gap must be a number >= 0, got {gap!r}")
     data = as_data(-checked_data(Q, name="Q"))
     if symmetric:
-        check_symmetric(data, "Q", "leave symmetric=False")
+        check_symmetric(data, "Q")
     data = data.scaled(2.0 ** exponent_of(max(map(abs, data.extremes))))
     nothing = tuple(np.zeros((dim, 1), dtype=data.dtype) for dim in data.shape)
     P = Residual(data, nothing)

@@ -1,9 +1,9 @@
 """Greedy factorization: one part at a time, each with a proof of how good it is.
 
-Huang and Zhang (2015), Greedy algorithm for large scale nonnegative matrix/tensor decomposition. With P = X - A B', what
-the parts so far leave, the next is the pair of nonnegative unit vectors with the largest `u' P v`: with weight `u' P v`
-it lowers the loss by `(u' P v)^2 / 2`, and no part lowers it by more than that of the bound on `u' P v`. Then weights, and
-alternating rounds over all parts so far.
+Huang and Zhang (2015), Greedy algorithm for large scale nonnegative matrix/tensor decomposition. With P = X - A B',
+what the parts so far leave, the next is the pair of nonnegative unit vectors with the largest `u' P v`: with that
+weight it lowers the loss by `(u' P v)^2 / 2`, and no part lowers it by more than a bound on `u' P v` says. Then come
+weights, and alternating rounds over all parts so far.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..init.empty import Empty
-from ..oracles.matrices import Residual
-from ..oracles.rank_one import GAP, Atom, best_atom
+from ..oracles.rank_one import GAP, Atom, next_atom
 from ..problem import Factors, Problem, dead_parts
-from ..validation import OFF_DIAGONAL
 from .base import Solver, Step, require, twin, whole
 from .block import least_squares_only
 from .hals import HALS
@@ -38,8 +36,8 @@ class Rung:
     rank: int
     objective: float  # with so many parts, after weights and polish
     relative_error: float
-    gain: float  # by how much the new part alone, the others held, lowered the loss; negative for a part that was pruned
-    bound: float  # no part could have lowered it by more; infinite where that was not certified, NaN where one was pruned
+    gain: float  # by how much the new part alone, the others held, lowered the loss; negative where one was taken away
+    bound: float  # no part could have lowered it by more; infinite where that was not certified, NaN for one taken away
     status: str  # "closed", "open", "not certified" or "pruned"
     factors: Factors | None  # tall, where the solver was told to keep them
 
@@ -82,14 +80,14 @@ class State:
 
 @dataclass(frozen=True)
 class Greedy(Solver):
-    """One part at a time until the rank is reached, the relative error is at most `target_error`, or no part is left that
-    lowers the loss.
+    """One part at a time until the rank is reached, the relative error is at most `target_error`, or no part lowers the
+    loss.
 
     `polish`: alternating rounds over all parts after "each" new one (`rounds` of them) and at the end until the run
     converges, or at the "end" only, or None for the pure method. `weights`: one for each part ("diagonal"), or one for
-    every pair of a row and a column ("full"). `prune`: take the parts that matter least away again, one at a time, until
-    so many are left. `certify`: prove bounds, to `gap` of a value, where the size of X allows. `keep` the factors of
-    every rank in `result.path`.
+    every pair of a row and a column ("full"). `prune`: take parts that matter least away again, one at a time, until so
+    many are left. `certify`: prove bounds, to `gap` of a value, where the size of X allows. `keep` the factors of every
+    rank in `result.path`.
     """
 
     polish: str | None = "each"
@@ -105,7 +103,7 @@ class Greedy(Solver):
     draws = True
     start = Empty()
     rank_is_limit = True
-    states: ClassVar[tuple[type, ...]] = (State, Rung)
+    states = (State, Rung)
 
     def __post_init__(self):
         require(
@@ -177,9 +175,7 @@ class Greedy(Solver):
     def grow(self, problem: Problem, state: State) -> Step:
         """One more part."""
         parts = compact(state)
-        left = Residual(problem.data, parts, diagonal=problem.symmetric != OFF_DIAGONAL)
-        certify = self.certify and left.small and left.diagonal
-        atom = best_atom(left.array() if certify else left, bool(problem.symmetric), state.rng, self.gap)
+        atom = next_atom(problem, parts, state.rng, self.gap, self.certify)
         if atom.value >= -NOTHING * problem.data.norm:
             state.full = True
             return Step(state.factors, problem.objective(state.factors), np.inf)
@@ -213,18 +209,13 @@ class Greedy(Solver):
     def rung(self, problem: Problem, parts: Factors, fit: float, atom: Atom | None, before: float) -> Rung:
         objective = problem.user_objective(fit)
         if atom is None:
-            about: tuple = (before - objective, np.nan, "pruned")
+            gain, bound, status = before - objective, np.nan, "pruned"
         else:
             curvature = float(overlaps(problem, (atom.u[:, None], atom.v[:, None]))[0, 0])  # 1, but for a diagonal
-            gains = (problem.user_objective(x**2 / (2 * curvature)) for x in (atom.value, atom.bound))
-            about = *gains, atom.status
-        return Rung(
-            problem.rank,
-            objective,
-            problem.relative(fit),
-            *about,
-            factors=problem.to_user(parts) if self.keep else None,
-        )
+            gain, bound = (problem.user_objective(x**2 / (2 * curvature)) for x in (atom.value, atom.bound))
+            status = atom.status
+        kept = problem.to_user(parts) if self.keep else None
+        return Rung(problem.rank, objective, problem.relative(fit), gain, bound, status, kept)
 
 
 def compact(state: State) -> Factors:

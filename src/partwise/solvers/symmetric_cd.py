@@ -1,18 +1,32 @@
 """Coordinate descent for `X ~ A A'`: Vandaele, Gillis, Lei, Zhong and Dhillon (2016), "Efficient and non-convex
-coordinate descent for symmetric nonnegative matrix factorization", IEEE Trans. Signal Processing 64(21)."""
+coordinate descent for symmetric nonnegative matrix factorization", IEEE Trans. Signal Processing 64(21); extrapolation
+as in Ang and Gillis (2019), Neural Computation 31(2)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from .. import kernels
 from ..problem import Factors
 from .base import Solver, Step, require, whole
+from .block import Momentum
 
 
 @dataclass
 class SymmetricState:
-    factors: Factors
+    """Where a run is. Arrays are replaced, never written to."""
+
+    factors: Factors  # the best so far
+    point: np.ndarray  # where the next sweeps start: A, extrapolated, >= 0
+    momentum: Momentum | None  # None: no extrapolation
+    objective: float  # at the factors
+    stationarity: float  # the latest estimate, from on the way to them
+
+    @property
+    def beta(self) -> float:
+        return self.momentum.current if self.momentum else 0.0
 
 
 @dataclass(frozen=True)
@@ -20,15 +34,16 @@ class SymmetricCD(Solver):
     """Each entry of A in turn, row by row, to its exact best value with the others held: the minimum of a polynomial of
     degree 4, or of 2 where the diagonal of X does not count. A sweep costs `O(nnz rank + n rank^2)`.
 
-    `sweeps`: over all entries in a step, after which the objective is computed. Any A where no single entry can gain is
-    an end, and A = 0 is one where the diagonal of X is 0: a component that dies in a network stays dead, and is
-    named in the certificate.
+    `sweeps`: over all entries in a step, after which the objective is computed. `extrapolate`: start the next ones from
+    beyond the last step; where the objective then rises, that is undone. Any A where no single entry can gain is an
+    end, A = 0 too where the diagonal of X is 0: a part that dies in a network stays dead, and the certificate names it.
     """
 
     sweeps: int = 2
+    extrapolate: bool = True
 
     symmetric = True
-    states = (SymmetricState,)
+    states = (SymmetricState, Momentum)
 
     def __post_init__(self):
         require(self, sweeps=whole(self.sweeps))
@@ -42,10 +57,21 @@ class SymmetricCD(Solver):
         return 2.0, "coordinate descent, each entry to its exact best value"
 
     def init(self, problem, factors, tol, rng):
-        return SymmetricState(tuple(factors))
+        # an infinite objective, so that the first step, which does not extrapolate, is taken
+        return SymmetricState(tuple(factors), factors[0], Momentum() if self.extrapolate else None, np.inf, 0.0)
 
     def step(self, problem, state):
-        A, data = state.factors[0], problem.data
-        A, gains = kernels.of(A).symmetric_cd(*data.entries(0), A, data.diagonal, problem.diagonal, self.sweeps)
-        state.factors = problem.tied((A,))
-        return Step(state.factors, problem.objective(state.factors), problem.relative_gain(gains))
+        data, kernel = problem.data, kernels.of(state.point)
+        A, gains = kernel.symmetric_cd(*data.entries(0), state.point, data.diagonal, problem.diagonal, self.sweeps)
+        factors = problem.tied((A,))
+        objective = problem.objective(factors)
+        if objective <= state.objective or state.beta == 0:
+            box = problem.structures[0].elementwise.box(A)
+            state.point = kernel.extrapolate(A, state.factors[0], state.beta, box) if state.beta > 0 else A
+            state.factors, state.objective, state.stationarity = factors, objective, problem.relative_gain(gains)
+            if state.momentum:
+                state.momentum.succeed()
+        else:
+            state.point = state.factors[0]
+            state.momentum.fail()
+        return Step(state.factors, state.objective, state.stationarity)

@@ -1,4 +1,4 @@
-"""The best nonnegative weights of given parts under least squares: step 2 of the greedy method (Huang and Zhang 2015)."""
+"""The best nonnegative weights of given parts: step 2 of the greedy method (Huang and Zhang 2015)."""
 
 from __future__ import annotations
 

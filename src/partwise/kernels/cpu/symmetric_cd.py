@@ -29,8 +29,8 @@ FLAT = 2.0**-40  # of the Gram matrix: a curvature below this share is rounding
 def lowest_of_quartic(p, q, near):
     """The z >= 0 at which `F(z) = z^4 / 4 + p z^2 / 2 + q z` is lowest; `near` may be close to it.
 
-    It is 0 unless `F(z) / z` is negative somewhere, and that is convex: its minimum is at `z^2 = -2 p / 3`. Otherwise it
-    is the largest root of `F'`, which is convex for z > 0, so that Newton's method comes down to it from above.
+    It is 0 unless `F(z) / z` is negative somewhere, and that is convex: its minimum is at `z^2 = -2 p / 3`. Otherwise
+    it is the largest root of `F'`, which is convex for z > 0, so that Newton's method comes down to it from above.
     """
     if q >= 0 and (p >= 0 or q >= -p / 3 * np.sqrt(-2 * p / 3)):
         return 0.0
@@ -39,7 +39,7 @@ def lowest_of_quartic(p, q, near):
         z = near - ((near * near + p) * near + q) / bend  # a step from below leads above, too
     if not 0 < z <= 2 * near:
         root = max(-q, 0.0) ** (1 / 3)
-        z = root + np.sqrt(-p) if p < 0 else min(root, -q / p)  # above the largest root
+        z = min(root, -q / p) if p > 0 else root + np.sqrt(-p)  # above the largest root
     for _ in range(ROUNDS):
         step = ((z * z + p) * z + q) / (3 * z * z + p)
         z -= step
@@ -65,7 +65,7 @@ def gain_of(a, z, quartic, p, q):
 
 @compiled
 def begin_row(row, gram, a, h):
-    """The row in double precision in a, and `G a` in h, where the Gram matrix given has the row in it. Returns |a|^2."""
+    """The row in double precision in a, and `G a` in h; the Gram matrix given has the row in it. Returns |a|^2."""
     norm2 = 0.0
     for k in range(a.size):
         a[k], h[k] = row[k], 0.0
