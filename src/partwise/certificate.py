@@ -11,7 +11,7 @@ from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from .data import Data
-from .oracles.rank_one import next_atom
+from .oracles.chain import next_atom
 from .problem import Factors, Problem, dead_parts, is_binary
 from .solve import Run
 from .units import exponent_of, times_power

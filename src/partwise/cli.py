@@ -93,7 +93,7 @@ def parser() -> argparse.ArgumentParser:
     )
     fit_.add_argument("--no-sort", action="store_true", help="leave parts in the order they were found in")
     fit_.add_argument("--no-certify", action="store_true", help="skip the bound, which can take longer than the fit")
-    fit_.add_argument("--one-more", action="store_true", help="bound what one more part could gain, too (least squares)")
+    fit_.add_argument("--one-more", action="store_true", help="bound what one more part could gain")
     fit_.add_argument("--seed", type=int, default=0, help="seed of random starts")
     fit_.add_argument("--image", type=image_shape, metavar="HxW", help="show parts as images of this size")
     fit_.add_argument("--title", help="title of the report")

@@ -96,6 +96,8 @@ SOLVERS = {
     "mixed_norm": solvers.MixedNorm(),
     "mixed_norm, plain": solvers.MixedNorm(rounds=1, extrapolate=False),
     "symmetric_cd": solvers.SymmetricCD(),
+    "greedy": solvers.Greedy(),
+    "greedy, full weights": solvers.Greedy(polish="end", weights="full", certify=False),
     "symmetric_cd, plain": solvers.SymmetricCD(sweeps=1, extrapolate=False),
 }
 
@@ -116,6 +118,7 @@ INITS = {
     "nndsvda": init.NNDSVD("mean"),
     "nndsvdar": init.NNDSVD("random"),
     "spa": init.SPA(),
+    "greedy": init.GreedyLS(),
     "greedy-l1": init.GreedyL1(),
     "smooth-l1": init.SmoothL1(),
 }

@@ -1,5 +1,5 @@
 """Oracles: the best rank-one part for a gradient, and proof of how good it is."""
 
-from .rank_one import Atom, rank_one
+from .chain import Atom, rank_one
 
 __all__ = ["Atom", "rank_one"]

@@ -14,12 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh, svd
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from . import doubly_nonnegative, nuclear
 from .bounds import complementary, largest_eigenvalue, largest_singular_value
 from .matrices import Array, Matrix
-from .power import ascend, climb, unit
+from .power import PAIRS, ascend, climb, leading, unit
 
 
 class Point(NamedTuple):
@@ -39,7 +38,7 @@ class Pair:
     shift: float | None = None
 
     @classmethod
-    def of(cls, P: Matrix) -> Pair:
+    def of(cls, P: Matrix, rng: np.random.RandomState) -> Pair:
         return cls()
 
     def point(self, P: Matrix, v: np.ndarray) -> Point:
@@ -90,14 +89,14 @@ class Single:
     shift: float
 
     @classmethod
-    def of(cls, P: Matrix) -> Single:
+    def of(cls, P: Matrix, rng: np.random.RandomState) -> Single:
         if isinstance(P, Array):
             lowest = eigh(P.entries, subset_by_index=[0, 0], eigvals_only=True, check_finite=False)[0]
-        else:
-            operator = LinearOperator(P.shape, matvec=lambda x: P.times(x.reshape(-1, 1))[:, 0], dtype=P.dtype)
-            begin = np.ones(P.shape[0], dtype=P.dtype)
-            lowest = 1.1 * eigsh(operator, 1, which="SA", tol=0.05, return_eigenvectors=False, v0=begin)[0]
-        return cls(max(-float(lowest), 0.0))
+            return cls(max(-float(lowest), 0.0))
+        V = leading(P, min(PAIRS, P.shape[0]), rng)
+        found = np.linalg.eigvalsh(V.T @ P.times(V))
+        # an eigenvalue that was not found is at most as large as the smallest that was
+        return cls(1.1 * max(-float(found.min()), float(np.abs(found).min())))
 
     def point(self, P: Matrix, v: np.ndarray) -> Point:
         V, values = ascend(P, v[:, None], self.shift)

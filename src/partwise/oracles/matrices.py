@@ -89,7 +89,8 @@ class Residual:
         """By the listed entries of X."""
         (indptr, indices, values), scale = self.data.entries(0)
         kernel, one = kernels.of(values), values.dtype.type(1)
-        left = np.maximum(kernel.residuals((indptr, indices, values), scale, *self.factors), 0)
+        parts = (A if A.shape[1] else np.zeros((len(A), 1), A.dtype) for A in self.factors)  # the kernel needs one
+        left = np.maximum(kernel.residuals((indptr, indices, values), scale, *parts), 0)
         heaviest = np.argsort(-kernel.power_sums(indptr, left, one, 2.0), kind="stable")[:count]
         V = np.zeros((self.shape[1], len(heaviest)), dtype=self.dtype)
         for column, i in enumerate(heaviest):

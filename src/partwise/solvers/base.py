@@ -21,7 +21,8 @@ class Step(NamedTuple):
 
     factors: Factors
     objective: float  # `Problem.objective`
-    stationarity: float  # an estimate of `Problem.stationarity`, maybe of a little earlier; the loop confirms it
+    # an estimate of `Problem.stationarity`, maybe of a little earlier; the loop confirms it. Infinite: it cannot be over
+    stationarity: float
     done: bool = False  # the solver sees no way to go on
 
 

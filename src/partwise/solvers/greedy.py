@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..init.empty import Empty
-from ..oracles.rank_one import GAP, Atom, next_atom
+from ..oracles.chain import GAP, Atom, next_atom
 from ..problem import Factors, Problem, dead_parts
 from .base import Solver, Step, require, twin, whole
 from .block import least_squares_only
@@ -63,7 +63,7 @@ class Rung:
 
 
 @dataclass
-class State:
+class Growth:
     """Where a run is. Parts fill the columns of the factors from the left."""
 
     factors: Factors
@@ -103,7 +103,7 @@ class Greedy(Solver):
     draws = True
     start = Empty()
     rank_is_limit = True
-    states = (State, Rung)
+    states = (Growth, Rung)
 
     def __post_init__(self):
         require(
@@ -141,7 +141,7 @@ class Greedy(Solver):
         alive = [k for k in range(problem.rank) if k not in dead]
         compact = problem.tied(tuple(np.ascontiguousarray(A[:, alive]) for A in factors))
         full = len(alive) == problem.rank
-        return State(padded(problem, compact), len(alive), (), full, None, bool(problem.symmetric), rng, tol)
+        return Growth(padded(problem, compact), len(alive), (), full, None, bool(problem.symmetric), rng, tol)
 
     def kept(self, state):
         kept = twin(state)
@@ -150,7 +150,9 @@ class Greedy(Solver):
         return kept
 
     def restore(self, problem, factors, tol, rng, kept):
-        state = super().restore(problem, factors, tol, rng, replace(kept, inner=None))
+        bare = twin(kept)
+        bare.inner = None
+        state = super().restore(problem, factors, tol, rng, bare)
         if kept.inner is not None:
             state.inner = ALTERNATING[state.tied]().restore(problem, factors, tol, rng, kept.inner)
         return state
@@ -172,7 +174,7 @@ class Greedy(Solver):
         state.factors = step.factors
         return step
 
-    def grow(self, problem: Problem, state: State) -> Step:
+    def grow(self, problem: Problem, state: Growth) -> Step:
         """One more part."""
         parts = compact(state)
         atom = next_atom(problem, parts, state.rng, self.gap, self.certify)
@@ -181,15 +183,15 @@ class Greedy(Solver):
             return Step(state.factors, problem.objective(state.factors), np.inf)
         root = np.sqrt(-atom.value)
         grown = [np.column_stack([A, (root * x).astype(A.dtype)]) for A, x in zip(parts, (atom.u, atom.v))]
-        return self.arrive(problem, state, problem.tied(grown), atom)
+        return self.arrive(problem, state, problem.tied(tuple(grown)), atom)
 
-    def shrink(self, problem: Problem, state: State) -> Step:
+    def shrink(self, problem: Problem, state: Growth) -> Step:
         """One part less: the one whose loss raises the objective least."""
         parts = compact(state)
         left = np.delete(np.arange(state.count), np.argmin(importance(problem, parts)))
-        return self.arrive(problem, state, problem.tied([np.ascontiguousarray(A[:, left]) for A in parts]), None)
+        return self.arrive(problem, state, problem.tied(tuple(np.ascontiguousarray(A[:, left]) for A in parts)), None)
 
-    def arrive(self, problem: Problem, state: State, parts: Factors, atom: Atom | None) -> Step:
+    def arrive(self, problem: Problem, state: Growth, parts: Factors, atom: Atom | None) -> Step:
         """At another number of parts: weights, polish, and a rung of the path."""
         narrow = replace(problem, rank=parts[0].shape[1])
         parts = WEIGHTS[self.weights](narrow, parts)
@@ -218,7 +220,7 @@ class Greedy(Solver):
         return Rung(problem.rank, objective, problem.relative(fit), gain, bound, status, kept)
 
 
-def compact(state: State) -> Factors:
+def compact(state: Growth) -> Factors:
     """The parts there are."""
     A, B = (np.ascontiguousarray(A[:, : state.count]) for A in state.factors)
     return (A, A) if state.tied else (A, B)
@@ -229,7 +231,7 @@ def padded(problem: Problem, parts: Factors) -> Factors:
     full = [np.zeros((len(A), problem.rank), dtype=problem.data.dtype) for A in parts]
     for A, part in zip(full, parts):
         A[:, : part.shape[1]] = part
-    return problem.tied(full)
+    return problem.tied(tuple(full))
 
 
 def importance(problem: Problem, parts: Factors) -> np.ndarray:

@@ -76,7 +76,7 @@ def best_atom(P: Matrix, symmetric: bool, rng, gap: float = GAP) -> Atom:
     """The atom that minimises `-u' P v`, certified where P is an `Array` of a size that can be."""
     if not symmetric and isinstance(P, Array) and P.entries.max(initial=-np.inf) <= 0:
         return vertex(P)
-    form = (Single if symmetric else Pair).of(P)
+    form = (Single if symmetric else Pair).of(P, rng)
     point = settle(P, form, climb(P, starts(P, STARTS, rng), form.shift))
     if not isinstance(P, Array) or not form.bounds(P.shape):
         return Atom(point.u, point.v, -point.value, -np.inf, "not certified", "none")
