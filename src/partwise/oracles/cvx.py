@@ -15,7 +15,7 @@ def lower_eigenvalue(B: np.ndarray, **options) -> float:
     try:
         import cvxpy  # noqa: PLC0415  # optional
     except ImportError as error:
-        raise ImportError("method='cvxpy' needs cvxpy: pip install cvxpy") from error
+        raise ImportError("method='cvxpy' needs cvxpy: pip install 'partwise[cvxpy]'") from error
     Z = cvxpy.Variable(B.shape, PSD=True)
     sign = Z >= 0
     cvxpy.Problem(cvxpy.Maximize(cvxpy.trace(B @ Z)), [sign, cvxpy.trace(Z) == 1]).solve(**options)

@@ -21,7 +21,7 @@ class Step(NamedTuple):
 
     factors: Factors
     objective: float  # `Problem.objective`
-    # an estimate of `Problem.stationarity`, maybe of a little earlier; the loop confirms it. Infinite: it cannot be over
+    # an estimate of `Problem.stationarity`, maybe of a little earlier; the loop confirms it. Infinite: it is not over
     stationarity: float
     done: bool = False  # the solver sees no way to go on
 

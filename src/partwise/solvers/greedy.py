@@ -154,7 +154,8 @@ class Greedy(Solver):
         bare.inner = None
         state = super().restore(problem, factors, tol, rng, bare)
         if kept.inner is not None:
-            state.inner = ALTERNATING[state.tied]().restore(problem, factors, tol, rng, kept.inner)
+            narrow = replace(problem, rank=state.count)
+            state.inner = ALTERNATING[state.tied]().restore(narrow, compact(state), tol, rng, kept.inner)
         return state
 
     def details(self, problem, state):
@@ -165,14 +166,14 @@ class Greedy(Solver):
             return self.grow(problem, state)
         if self.prune is not None and state.count > self.prune:
             return self.shrink(problem, state)
-        if self.polish is None:
+        if self.polish is None or state.count == 0:
             return Step(state.factors, *problem.measure(state.factors), done=True)
-        inner = ALTERNATING[state.tied]()
+        inner, narrow = ALTERNATING[state.tied](), replace(problem, rank=state.count)  # empty parts stay so
         if state.inner is None:
-            state.inner = inner.init(problem, state.factors, state.tol, state.rng)
-        step = inner.step(problem, state.inner)
-        state.factors = step.factors
-        return step
+            state.inner = inner.init(narrow, compact(state), state.tol, state.rng)
+        step = inner.step(narrow, state.inner)
+        state.factors = padded(problem, step.factors)
+        return step._replace(factors=state.factors)
 
     def grow(self, problem: Problem, state: Growth) -> Step:
         """One more part."""

@@ -176,7 +176,7 @@ def checked_numbers(name: str, value, n_groups: int, limit: float) -> tuple[floa
     if len(numbers) != n_groups:
         raise ValueError(f"{name} has {len(numbers)} numbers for {n_groups} groups: give one for all, or one for each")
     for number in numbers:
-        if not isinstance(number, Real) or isinstance(number, bool) or not 0 <= number <= limit:
+        if not isinstance(number, Real) or isinstance(number, bool) or not 0 <= float(number) <= limit:
             span = "between 0 (flat) and 1 (a single nonzero)" if limit == 1 else "at least 0"
             raise ValueError(f"the {name} of a group must be a number {span}, got {number!r}")
     return tuple(float(number) for number in numbers)

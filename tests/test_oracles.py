@@ -1,0 +1,253 @@
+"""The rank-one oracle: points are what they say, bounds hold, and meet them where the problem is easy."""
+
+import sys
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from scipy import sparse
+
+from partwise.datasets import make_parts
+from partwise.oracles import doubly_nonnegative, matrices, nuclear, rank_one
+from partwise.oracles.bounds import complementary, largest_eigenvalue, largest_singular_value
+
+HORN = np.array([[1, -1, 1, 1, -1], [-1, 1, -1, 1, 1], [1, -1, 1, -1, 1], [1, 1, -1, 1, -1], [-1, 1, 1, -1, 1]], float)
+
+
+def masks(n):
+    return np.array(list(product([0.0, 1.0], repeat=n)))[1:]
+
+
+def best_single(Q):
+    """`min u' Q u` by all supports: at the best point u is the leading eigenvector of its own submatrix."""
+    P, supports = -Q, masks(len(Q))
+    far = 10 * np.abs(P).sum()  # entries outside a support go where no leading eigenvector is
+    M = P * supports[:, :, None] * supports[:, None, :] - far * (np.eye(len(Q)) * (1 - supports)[:, :, None])
+    values, vectors = np.linalg.eigh(M)
+    u = vectors[:, :, -1] * np.sign(vectors[:, :, -1].sum(axis=1))[:, None]
+    return -values[(u >= -1e-9).all(axis=1), -1].max()
+
+
+def best_pair(Q):
+    """`min u' Q v` by all pairs of supports; Q has a negative entry."""
+    rows, columns = masks(Q.shape[0]), masks(Q.shape[1])
+    best = 0.0
+    for support in rows:
+        M = -Q * support[:, None] * columns[:, None, :]
+        U, s, Vt = np.linalg.svd(M)
+        u, v = U[:, :, 0], Vt[:, 0]
+        sign = np.sign(u.sum(axis=1))[:, None]
+        best = max(best, s[((sign * u >= -1e-9).all(axis=1)) & ((sign * v >= -1e-9).all(axis=1)), 0].max(initial=0))
+    return -best
+
+
+def gradient(shape=(40, 30), seed=0, noise=0.1):
+    """Of a fit with too few parts."""
+    made = make_parts(*shape, 5, noise=noise, random_state=seed)
+    return made.W[:, :3] @ made.H[:3] - made.X
+
+
+def check(atom, Q, symmetric=False):
+    """What every answer must satisfy."""
+    for x in (atom.u, atom.v):
+        assert x.min() >= 0
+        assert np.linalg.norm(x) == pytest.approx(1)
+    assert atom.value == pytest.approx(atom.u @ Q @ atom.v, abs=1e-9 * np.abs(Q).max())
+    assert atom.bound <= atom.value
+    assert not symmetric or np.array_equal(atom.u, atom.v)
+
+
+def test_horn_matrix():
+    """It is copositive, so the truth is 0, which the relaxation cannot see."""
+    atom = rank_one(HORN, symmetric=True)
+    check(atom, HORN, symmetric=True)
+    assert atom.value == pytest.approx(0, abs=1e-12)
+    assert atom.bound == pytest.approx(2 - np.sqrt(5), abs=1e-6)
+    assert atom.bound <= 2 - np.sqrt(5)
+    assert atom.status == "open"
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_symmetric_answers_against_all_supports(seed):
+    Q = np.random.default_rng(seed).normal(size=(8, 8))
+    Q = Q + Q.T
+    atom, truth = rank_one(Q, symmetric=True), best_single(Q)
+    check(atom, Q, symmetric=True)
+    assert atom.bound <= truth * (1 + np.sign(truth) * 1e-9)
+    assert atom.value >= truth - 1e-9 * abs(truth)
+    assert atom.status != "closed" or atom.value == pytest.approx(truth, rel=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_answers_against_all_supports(seed):
+    compare_with_supports(np.random.default_rng(seed).normal(size=(5, 6)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200))
+def test_answers_against_all_supports_of_8_x_8(seed):
+    compare_with_supports(np.random.default_rng(seed).normal(size=(8, 8)))
+
+
+def compare_with_supports(Q):
+    atom, truth = rank_one(Q), best_pair(Q)
+    check(atom, Q)
+    assert atom.bound <= truth * (1 - 1e-9)
+    assert atom.value >= truth * (1 + 1e-9)
+    assert atom.status != "closed" or atom.value == pytest.approx(truth, rel=1e-4)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_bounds_hold_when_stopped_early(steps, monkeypatch):
+    monkeypatch.setattr(doubly_nonnegative, "STEPS", (steps, steps))
+    monkeypatch.setattr(nuclear, "STEPS", steps)
+    for seed in range(20):
+        Q = np.random.default_rng(seed).normal(size=(5, 5))
+        assert rank_one(Q, gap=0).bound <= best_pair(Q) * (1 - 1e-9)
+        assert rank_one(Q + Q.T, symmetric=True, gap=0).bound <= best_single(Q + Q.T) + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_gradients_are_closed(seed, noise):
+    Q = gradient(seed=seed, noise=noise)
+    atom = rank_one(Q)
+    check(atom, Q)
+    assert atom.status == "closed"
+    assert atom.gap <= 1e-4
+
+
+def test_every_stage_is_needed_somewhere():
+    stages = {rank_one(gradient(seed=seed)).stage for seed in range(8)}
+    stages |= {rank_one(np.random.default_rng(seed).uniform(-1, 1, size=(12, 9))).stage for seed in range(8)}
+    assert stages >= {"nuclear", "doubly nonnegative"}
+    assert rank_one(-np.ones((4, 3))).stage == "closed form"
+
+
+def test_where_nothing_descends_the_least_entry_is_the_answer():
+    Q = np.random.default_rng(0).uniform(0.5, 1, size=(6, 4))
+    atom = rank_one(Q)
+    check(atom, Q)
+    assert atom.value == atom.bound == Q.min()
+    assert atom.status == "closed"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    arrays.arrays(
+        np.float64,
+        arrays.array_shapes(min_dims=2, max_dims=2, max_side=6),
+        elements=st.floats(-4, 4).map(lambda x: round(x, 2)),
+    )
+)
+def test_any_matrix_gets_a_true_answer(Q):
+    atom = rank_one(Q)
+    check(atom, Q)
+    if Q.min() < 0:
+        assert atom.bound <= best_pair(Q) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("exponent", [-150, 0, 150])
+def test_units_do_not_matter(exponent):
+    Q = gradient() * 10.0**exponent
+    atom, plain = rank_one(Q), rank_one(gradient())
+    assert atom.status == plain.status
+    assert atom.value == pytest.approx(plain.value * 10.0**exponent, rel=1e-6)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_sparse_and_float32_matrices(symmetric):
+    Q = gradient((30, 30))
+    Q = np.where(np.abs(Q) > 0.1, Q, 0) if not symmetric else np.where(np.abs(Q + Q.T) > 0.1, Q + Q.T, 0)
+    dense = rank_one(Q, symmetric)
+    for other in (sparse.csr_array(Q), Q.astype(np.float32), Q.tolist()):
+        atom = rank_one(other, symmetric)
+        assert atom.value == pytest.approx(dense.value, rel=1e-4)
+        assert atom.status == dense.status
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_large_matrices_are_not_certified_and_not_filled(store, symmetric, monkeypatch):
+    Q = gradient((30, 30)) if not symmetric else gradient((30, 30)) + gradient((30, 30)).T
+    small = rank_one(Q, symmetric)
+    monkeypatch.setattr(matrices, "ENTRIES", 100)
+    monkeypatch.setattr(matrices.Residual, "array", None)
+    atom = rank_one(store(Q), symmetric)
+    check(atom, Q, symmetric)
+    assert (atom.status, atom.bound) == ("not certified", -np.inf)
+    assert atom.value == pytest.approx(small.value, rel=1e-6)
+
+
+def test_sides_too_long_for_eigenvalues_are_not_certified(monkeypatch):
+    monkeypatch.setattr(nuclear, "SIDE", 10)
+    monkeypatch.setattr(doubly_nonnegative, "SIDE", 10)
+    assert rank_one(gradient()).status == "not certified"
+
+
+def test_power_alone_gives_no_bound():
+    atom = rank_one(gradient(), method="power")
+    assert (atom.status, atom.bound) == ("not certified", -np.inf)
+    assert atom.value == pytest.approx(rank_one(gradient()).value)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_cvxpy_agrees(symmetric):
+    pytest.importorskip("cvxpy")
+    Q = gradient((12, 10)) if not symmetric else HORN
+    ours, theirs = (rank_one(Q, symmetric, method=method, gap=1e-6) for method in ("chain", "cvxpy"))
+    assert theirs.value == pytest.approx(ours.value, abs=1e-6)
+    assert theirs.bound == pytest.approx(ours.bound, abs=2e-4)
+    assert theirs.stage == "cvxpy"
+
+
+def test_without_cvxpy_the_message_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
+    with pytest.raises(ImportError, match=r"pip install 'partwise\[cvxpy\]'"):
+        rank_one(gradient(), method="cvxpy")
+
+
+def test_the_same_seed_gives_the_same_bits():
+    one, two = rank_one(gradient()), rank_one(gradient())
+    assert np.array_equal(one.u, two.u)
+    assert one.bound == two.bound
+
+
+@pytest.mark.parametrize(
+    "Q, options, message",
+    [
+        (np.ones((3, 4)), {"symmetric": True}, "symmetric=True needs a square Q"),
+        (np.arange(9.0).reshape(3, 3), {"symmetric": True}, r"Q is not symmetric.*Pass \(Q \+ Q.T\) / 2"),
+        (np.full((3, 3), np.nan), {}, "Q contains 9 NaN entries"),
+        (np.ones((3, 3)), {"method": "magic"}, "method must be one of 'chain', 'power', 'cvxpy'; got 'magic'"),
+        (np.ones((3, 3)), {"gap": -1}, "gap must be a number >= 0"),
+        (np.ones(3), {}, "Q must be a matrix"),
+    ],
+)
+def test_bad_input(Q, options, message):
+    with pytest.raises(ValueError, match=message):
+        rank_one(Q, **options)
+
+
+def test_complementary_matrices():
+    rng = np.random.default_rng(0)
+    u, v = (np.maximum(rng.normal(size=n), 0) for n in (9, 7))
+    u, v = u / np.linalg.norm(u), v / np.linalg.norm(v)
+    a, b = rng.uniform(size=9) * (u == 0), rng.uniform(size=7) * (v == 0)
+    for S in (rng.uniform(size=(9, 7)), np.zeros((9, 7))):
+        T = complementary(S, (u, v), (a, b))
+        assert T.min() >= 0
+        assert np.allclose(T @ v, a)
+        assert np.allclose(T.T @ u, b)
+
+
+def test_eigenvalues_are_not_below_the_truth():
+    for seed in range(20):
+        M = np.random.default_rng(seed).normal(size=(30, 12))
+        exact = np.linalg.svd(M, compute_uv=False)[0]
+        for N in (M, M.T):
+            assert exact <= largest_singular_value(N) <= exact * (1 + 1e-10)
+        assert exact**2 <= largest_eigenvalue(M.T @ M) <= exact**2 * (1 + 1e-10)
