@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from . import growth, l1, mixed_norm, pages, phases, process, race, semf, table2, table3
+from . import greedy, growth, l1, mixed_norm, pages, phases, process, race, semf, table2, table3
 
 PAGES = {
     "race": "benchmarks/README.md",
@@ -17,6 +17,7 @@ PAGES = {
     "table3": "docs/table3.md",
     "semf": "docs/semf.md",
     "mixed_norm": "docs/mixed_norm.md",
+    "greedy": "docs/greedy.md",
 }
 
 
@@ -42,6 +43,7 @@ def main() -> None:
         "table3": table3.run,
         "semf": semf.run,
         "mixed_norm": mixed_norm.run,
+        "greedy": greedy.run,
     }
     for name in blocks if options.what == "all" else [options.what]:
         text = blocks[name]()

@@ -207,7 +207,7 @@ def make_result(problem: Problem, run: Run, proof: Certificate, stated: tuple, a
 
 def make_starts(problem: Problem, spec, n_init: int | None, solver: Solver) -> list[Init]:
     """As many starts as asked for, or as the solver takes, from a name, an Init, arrays or a Result."""
-    spec = solver.start if spec is None else spec
+    spec = solver.begins_with if spec is None else spec
     if n_init is None:
         n_init = solver.starts(problem) if spec is None or as_init(spec).seeded else 1
     if not isinstance(n_init, int | np.integer) or n_init < 1:

@@ -52,7 +52,7 @@ triples = pytest.mark.parametrize("problem, solver", COMPATIBLE.values(), ids=CO
 
 def beginning(solver):
     """Where a solver begins."""
-    return solver.start or Random()
+    return solver.begins_with or Random()
 
 
 def run(problem, solver, start=None, **limits):

@@ -84,7 +84,7 @@ def best_atom(P: Matrix, symmetric: bool, rng, gap: float = GAP) -> Atom:
     search.run()
     u, v, value = search.point
     status = "closed" if search.closed else "open"
-    return Atom(u, v, -value, -max(search.bound, value), status, search.stage)
+    return Atom(u, v, -value, -float(max(search.bound, value)), status, search.stage)
 
 
 def next_atom(problem: Problem, factors: Factors, rng, gap: float = GAP, certify: bool = True) -> Atom:

@@ -35,7 +35,7 @@ class Solver(ABC):
     draws = False  # random numbers, in its steps
     max_iter = 1000  # steps allowed when the user names no number
     rank_is_limit = False  # it may need fewer parts than it was given: those that stay empty are not handed over
-    start: Any = None  # the Init it begins with where the user names none; None: what suits the problem
+    begins_with: Any = None  # the Init it begins with where the user names none; None: what suits the problem
 
     @abstractmethod
     def supports(self, problem: Problem) -> str | None:

@@ -101,7 +101,7 @@ class Greedy(Solver):
 
     symmetric = True
     draws = True
-    start = Empty()
+    begins_with = Empty()
     rank_is_limit = True
     states = (Growth, Rung)
 
