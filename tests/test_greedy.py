@@ -377,6 +377,19 @@ def test_as_a_start_under_structures():
     assert np.array_equal(result.H[0], X[0])
 
 
+# -- as an estimator ----------------------------------------------------------------------------------------
+
+
+def test_an_estimator_may_find_fewer_parts_than_it_was_given():
+    rng = np.random.default_rng(0)
+    Y = blocks(30, 3, rng) @ blocks(20, 3, rng).T
+    model = pw.NMF(7, solver="greedy", random_state=0).fit(Y)
+    assert model.n_components_ == 3
+    assert model.components_.shape == (3, 20)
+    assert np.allclose(model.inverse_transform(model.transform(Y[:4])), Y[:4], atol=1e-3)
+    assert model.get_feature_names_out().shape == (3,)
+
+
 # -- pictures, files, errors --------------------------------------------------------------------------------
 
 

@@ -185,8 +185,6 @@ class NMF(Model):
     def _factorize(self, X, W, H, update_H) -> Result:
         loss = self._loss()
         rank, start = self._start(X, W, H, update_H)
-        if update_H:
-            self._n_components = rank  # scikit-learn's name
         structure_W, structure_H = self._structures(X, update_H)
         result = factorize(
             X,
@@ -207,6 +205,8 @@ class NMF(Model):
             sort=False,
             random_state=self.random_state,
         )
+        if update_H:
+            self._n_components = result.rank  # scikit-learn's name; solvers may need fewer parts than they may have
         return whole(result)
 
     def _loss(self) -> Loss:
@@ -267,7 +267,8 @@ class NMF(Model):
         if not update_H:
             if W is not None:
                 warnings.warn("When update_H=False, the provided initial W is not used.", RuntimeWarning, stacklevel=4)
-            H = check_start(H, (self._wanted(None), X.shape[1]), "NMF (input H)")
+            expected = getattr(self, "_n_components", self._wanted(None))  # what was learnt, or what the caller says
+            H = check_start(H, (expected, X.shape[1]), "NMF (input H)")
             rank = H.shape[0]
             if H.dtype != X.dtype:
                 raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")
