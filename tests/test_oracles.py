@@ -103,7 +103,7 @@ def compare_with_supports(Q):
 @pytest.mark.parametrize("steps", [1, 3])
 def test_bounds_hold_when_stopped_early(steps, monkeypatch):
     monkeypatch.setattr(doubly_nonnegative, "STEPS", (steps, steps))
-    monkeypatch.setattr(nuclear, "STEPS", steps)
+    monkeypatch.setattr(nuclear, "STEPS", (steps, steps))
     for seed in range(20):
         Q = np.random.default_rng(seed).normal(size=(5, 5))
         assert rank_one(Q, gap=0).bound <= best_pair(Q) * (1 - 1e-9)

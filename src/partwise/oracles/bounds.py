@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 EPS = np.finfo(np.float64).eps
+WORK = 5e10  # operations that the search for a bound may take
 
 
 def largest_eigenvalue(N: np.ndarray) -> float:
@@ -27,6 +28,11 @@ def largest_singular_value(N: np.ndarray) -> float:
 def gram(N: np.ndarray) -> np.ndarray:
     """`N' N` or `N N'`, whichever is smaller."""
     return N.T @ N if N.shape[1] <= N.shape[0] else N @ N.T
+
+
+def allowed(cost: float, fewest: int, most: int) -> int:
+    """How many steps of so many operations a search may take: no seconds, so that answers are the same everywhere."""
+    return int(min(most, max(fewest, WORK / cost)))
 
 
 def complementary(S: np.ndarray, point: tuple, slack: tuple) -> np.ndarray:

@@ -13,13 +13,12 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import eigh
 
-from .bounds import complementary, largest_eigenvalue
+from .bounds import allowed, complementary, largest_eigenvalue
 
 SIDE = 800  # of B, at most
 PENALTIES = (100.0, 4.0)  # in units of B: high at first, since the primal point is known and the dual one is sought
 RELAX = 1.6
-STEPS = (100, 4000)  # at least and at most allowed; between them as many as
-WORK = 5e10  # operations pay for, ten times the cube of the side each
+STEPS = (100, 4000)  # at least and at most, see `allowed`
 LOOK = 5  # steps between bounds
 PATIENCE = 60  # steps before the second: where it takes longer, others are nearly as good as the primal point
 SPREAD, CHANGE = 3.0, 1.5  # residuals that far apart move the penalty by this factor
@@ -35,7 +34,7 @@ def lower_eigenvalue(
     """
     penalty, best = PENALTIES[0] * scale, np.inf
     Y = np.outer(z, z) - complementary(np.zeros_like(B), (z, z), (slack, slack)) / penalty
-    for count in range(1, allowed(len(B)) + 1):
+    for count in range(1, allowed(10 * len(B) ** 3, *STEPS) + 1):
         positive = np.maximum(Y, 0)
         Z, direction = spectraplex(2 * positive - Y + B / penalty)
         if count % LOOK == 0 or count < LOOK:
@@ -52,12 +51,6 @@ def lower_eigenvalue(
             change = PENALTIES[1] / PENALTIES[0] if count == PATIENCE else balance(off, moved)
             Y, penalty = np.maximum(Y, 0) + np.minimum(Y, 0) / change, penalty * change
     return best
-
-
-def allowed(side: int) -> int:
-    """How many steps: a number of operations, not of seconds, so that answers do not depend on the machine."""
-    fewest, most = STEPS
-    return int(min(most, max(fewest, WORK / (10 * side**3))))
 
 
 def balance(primal: float, dual: float) -> float:

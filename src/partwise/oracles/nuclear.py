@@ -11,12 +11,12 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import eigh
 
-from .bounds import complementary, gram, largest_singular_value
+from .bounds import allowed, complementary, gram, largest_singular_value
 
 SIDE = 600  # of the smaller side, at most
 STEP = 10.0  # in units of the value: long, since the primal point is known and the dual one is sought
 RELAX = 1.6
-STEPS = 80
+STEPS = (10, 80)  # at least and at most, see `allowed`
 LOOK = 5  # steps between bounds
 
 
@@ -26,7 +26,7 @@ def lower_norm(P: np.ndarray, point: tuple, slack: tuple, enough: Callable[[floa
     u, v, value = point
     step = STEP * value
     Y, best = P + complementary(np.zeros_like(P), (u, v), slack) - step * np.outer(u, v), np.inf
-    for count in range(1, STEPS + 1):
+    for count in range(1, allowed(6 * P.size * min(P.shape), *STEPS) + 1):
         N = np.maximum(Y, P)
         if count % LOOK == 0 or count < LOOK:
             known = complementary(N - P, (u, v), slack)
