@@ -343,7 +343,7 @@ def test_nothing_is_left_to_gain_of_an_exact_fit():
 @pytest.mark.parametrize("structure", [s.Free(), s.NonNegative() & s.L1(0.1)])
 def test_one_more_part_is_for_nonnegative_parts_without_penalties(structure):
     result = pw.factorize(X, 3, structure_H=structure, random_state=0)
-    with pytest.raises(ValueError, match="one_more=True speaks of nonnegative parts .* without penalties"):
+    with pytest.raises(ValueError, match=r"one_more=True speaks of nonnegative parts .* without penalties"):
         result.certify(X, one_more=True)
 
 

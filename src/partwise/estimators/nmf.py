@@ -39,8 +39,8 @@ class NMF(Model):
         Number of parts. "auto": that of a given W or H, else the number of features; None: the latter.
     init : str, Init, (W, H), Result or None
         "random", "nndsvd", "nndsvda", "nndsvdar", "spa", "greedy", "smooth-l1", "greedy-l1", or "custom" for W and H
-        passed to `fit_transform`. None: "nndsvda" if n_components <= min(n_samples, n_features), else "random"; for the L1 loss
-        "smooth-l1".
+        passed to `fit_transform`. None: "nndsvda" if n_components <= min(n_samples, n_features), else "random"; for the
+        L1 loss "smooth-l1"; for solver="greedy" no parts at all.
     solver : str or Solver
         "auto" for the best that applies, "hals", "gcd", "newton_kl", "newton", "mu_extrapolated", "weighted_median",
         "admm", "palm", "mixed_norm", "greedy", scikit-learn's "cd" (one sweep, no extrapolation) and "mu", or a
