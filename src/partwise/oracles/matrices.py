@@ -20,6 +20,8 @@ ENTRIES = 5_000_000  # of the array that a certificate needs, at most
 
 
 class Matrix(Protocol):
+    settled: float  # growth of a value in a step of the power method at which it has arrived
+
     @property
     def shape(self) -> tuple[int, int]: ...
 
@@ -41,6 +43,8 @@ class Array:
 
     entries: np.ndarray
     rounding: float = 0.0  # how far off the entries are, in the Frobenius norm, at most
+
+    settled = 1e-14  # bounds meet a point only where it is precise
 
     @property
     def shape(self):
@@ -65,6 +69,8 @@ class Residual:
     data: Data
     factors: Factors  # (dim, rank)
     diagonal: bool = True  # False: the diagonal of P is 0, whatever X has there
+
+    settled = 1e-9  # steps are dear, and nothing is proved
 
     @property
     def shape(self):

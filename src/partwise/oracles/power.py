@@ -12,9 +12,8 @@ import numpy as np
 from .matrices import Matrix
 
 PAIRS = 5  # leading singular vectors, of either sign
-ROUNDS = ((8, 8), (16, 3), (64, 1))  # steps, and how many of the best go on after them
-LAST = 500  # steps of the best one, at most
-SETTLED = 1e-14  # growth of a value in a step at which it has arrived
+ROUNDS = ((6, 6), (12, 2), (24, 1))  # steps, and how many of the best go on after them
+LAST = 200  # steps of the best one, at most
 
 
 def unit(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -43,7 +42,7 @@ def climb(P: Matrix, V: np.ndarray, shift: float | None) -> np.ndarray:
     value = -np.inf
     for _ in range(LAST):
         V, values = ascend(P, V, shift)
-        if values[0] - value <= SETTLED * abs(values[0]):
+        if values[0] - value <= P.settled * abs(values[0]):
             break
         value = values[0]
     return V[:, 0]
