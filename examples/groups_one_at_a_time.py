@@ -1,9 +1,9 @@
 """Groups of a network, one at a time: how many are there, and who is in them?
 
 The adjacency matrix is taken apart as `A A'` without its diagonal, greedily, so that one run shows what every number of
-groups is worth. Reads the football network (teams that met in the season of 2000, by conference) where it is at hand, see
-`datasets.local_archive`; otherwise a generated network stands in. Writes groups_one_at_a_time.png: error against the
-number of groups, and the network in the order of the groups found.
+groups is worth. Reads the football network (teams that met in the season of 2000, by conference) where it is at hand,
+see `datasets.local_archive`; otherwise a generated network stands in. Writes groups_one_at_a_time.png: error against
+the number of groups, and the network in the order of the groups found.
 """
 
 import numpy as np

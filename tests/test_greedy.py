@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import nnls
+from sklearn.exceptions import ConvergenceWarning
 
 import partwise as pw
 from partwise import structures as s
@@ -172,9 +173,13 @@ def test_structureless_noise_may_stay_open_with_both_bounds_in_order():
 # -- where it ends ------------------------------------------------------------------------------------------
 
 
-def test_it_stops_where_no_part_is_left():
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("polish", ["each", None])
+def test_it_stops_where_no_part_is_left(dtype, polish):
     rng = np.random.default_rng(0)
-    result = fit(blocks(30, 3, rng) @ blocks(20, 3, rng).T, 9)
+    Y = blocks(30, 3, rng).astype(dtype) @ blocks(20, 3, rng).astype(dtype).T
+    result = fit(Y, 9, polish=polish)
+    assert np.diff([rung.objective for rung in result.path]).max() < 0
     assert result.rank == 3
     assert result.W.shape == (30, 3)
     assert result.certificate.dead_parts == ()
@@ -184,6 +189,75 @@ def test_it_stops_at_a_target_error():
     result = fit(rank=6, target_error=0.2)
     assert result.rank < 6
     assert result.path[-1].relative_error <= 0.2 < result.path[-2].relative_error
+
+
+ODD = {
+    "one entry": np.array([[3.0]]),
+    "ones": np.ones((4, 4)),
+    "identity": np.eye(4),
+    "one nonzero": np.eye(5, 5, 0) * [0, 0, 7, 0, 0],
+    "tiny beside large": np.diag([1, 1e-200]),
+    "0/1": (np.add.outer(np.arange(6), np.arange(6)) % 3 == 0) * 1.0,
+    "star": np.eye(5)[0] + np.eye(5)[:, :1] - 2 * np.outer(np.eye(5)[0], np.eye(5)[0]),
+    "huge": 1e200 * np.eye(3),
+    "minute": 1e-200 * np.eye(3),
+}
+
+
+@pytest.mark.parametrize("Y", ODD.values(), ids=ODD)
+@pytest.mark.parametrize("symmetric", [False, True, "off-diagonal"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("options", [{}, {"polish": None}, {"polish": "end", "prune": 1}])
+def test_odd_data(Y, symmetric, dtype, options):
+    with np.errstate(over="ignore", under="ignore"):
+        Y = Y.astype(dtype)
+    if not np.isfinite(Y).all():
+        pytest.skip("not a number of this type")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a hub may grow without end
+        result = fit(Y, len(Y) + 1, symmetric=symmetric, **options)
+    up = [rung for rung in result.path if rung.status != "pruned"]
+    assert all(rung.gain <= rung.bound for rung in up)
+    assert np.all(np.diff([rung.relative_error for rung in up]) <= 0)
+    if symmetric != "off-diagonal":
+        assert result.certify(Y, one_more=True).one_more.bound >= 0
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_exact_0_1_data_with_more_parts_than_they_have(seed, symmetric):
+    rng = np.random.default_rng(seed)
+    A, B = ((rng.uniform(size=(n, 3)) < 0.4) * 1.0 for n in (10, 8))
+    Y = A @ (A if symmetric else B).T
+    result = fit(Y, 5, symmetric=symmetric)
+    assert result.certify(Y, one_more=True).one_more.bound <= 0.5 * np.square(Y).sum()
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_parts_of_equal_weight_are_not_mixed(symmetric):
+    Y = np.kron(np.eye(6), np.ones((5, 5)))
+    assert fit(Y, 6, polish=None, symmetric=symmetric).relative_error <= 1e-6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_that_become_superfluous_make_room(seed):
+    rng = np.random.default_rng(seed)
+    Y = rng.uniform(size=(12, 10)) * (rng.uniform(size=(12, 10)) < 0.3)
+    for weights in ("diagonal", "full"):
+        result = fit(Y, 8, polish=None, weights=weights, keep=True)
+        for rung in result.path:
+            assert rung.W.any(axis=0).all()
+            assert rung.H.any(axis=1).all()
+        assert result.rank == 8
+
+
+def test_small_losses_beside_large_data():
+    """The loss is a difference of large sums, unless it is looked at entry by entry."""
+    Y = np.zeros((600, 800))
+    Y[:128, :256] = 1
+    Y[200:210, 400:410] = 1e-10
+    result = pw.factorize(sparse.csr_array(Y), 1, random_state=0)
+    assert result.certify(sparse.csr_array(Y), one_more=True).one_more.bound >= 4.9e-19
 
 
 def test_all_zero_data_have_no_part():
@@ -201,6 +275,8 @@ def test_pruning_takes_the_least_parts_away(symmetric):
     assert [rung.rank for rung in result.path] == [1, 2, 3, 4, 5, 6, 7, 8, 7, 6, 5]
     assert [rung.status for rung in result.path[8:]] == ["pruned"] * 3
     assert all(rung.gain <= 0 and np.isnan(rung.bound) for rung in result.path[8:])
+    assert result.converged
+    assert result.certificate.stationary
     assert result.relative_error <= 1.05 * pw.factorize(Y, 5, symmetric=symmetric, random_state=0).relative_error
 
 
@@ -226,14 +302,18 @@ def test_factors_of_every_rank_can_be_kept(tmp_path):
     assert np.array_equal(again.path[2].H, result.path[2].H)
 
 
-def test_killed_on_the_way_it_goes_on_to_the_same_bits(tmp_path):
-    whole = fit(rank=5, keep=True)
-    for stop in (2, 4, 6):
-        options = {"solver": Greedy(keep=True), "random_state": 0}
+@pytest.mark.parametrize("symmetric", [False, True, "off-diagonal"])
+@pytest.mark.parametrize("solver", [Greedy(keep=True), Greedy(prune=3), Greedy(weights="full", polish="end")])
+def test_killed_on_the_way_it_goes_on_to_the_same_bits(solver, symmetric, tmp_path):
+    if symmetric and solver.weights == "full":
+        pytest.skip("full weights are for two factors")
+    Y, options = SYMMETRIC if symmetric else X, {"solver": solver, "random_state": 0, "symmetric": symmetric}
+    whole = pw.factorize(Y, 5, **options)
+    for stop in (2, 6, 9):  # growing, taking away or polishing, polishing
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            pw.factorize(X, 5, max_iter=stop, checkpoint=tmp_path / "run", **options)
-        rest = pw.factorize(X, 5, resume=tmp_path / "run", **options)
+            pw.factorize(Y, 5, max_iter=stop, checkpoint=tmp_path / "run", **options)
+        rest = pw.factorize(Y, 5, resume=tmp_path / "run", **options)
         assert np.array_equal(rest.W, whole.W)
         assert [str(rung) for rung in rest.path] == [str(rung) for rung in whole.path]
 
@@ -417,6 +497,9 @@ def test_command_line(tmp_path, capsys):
     assert main([*words, "--structure-h", "free"]) == 0
     assert "one_more=True speaks of nonnegative parts" in capsys.readouterr().err
     assert (tmp_path / "out" / "W.npy").is_file()
+    for why in (["--loss", "kl"], ["--no-certify"]):
+        assert main([*words, *why]) == 0
+        assert "--one-more is left out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,14 @@ def best_single(Q):
     far = 10 * np.abs(P).sum()  # entries outside a support go where no leading eigenvector is
     M = P * supports[:, :, None] * supports[:, None, :] - far * (np.eye(len(Q)) * (1 - supports)[:, :, None])
     values, vectors = np.linalg.eigh(M)
-    u = vectors[:, :, -1] * np.sign(vectors[:, :, -1].sum(axis=1))[:, None]
-    return -values[(u >= -1e-9).all(axis=1), -1].max()
+    u = vectors[:, :, -1]
+    return -values[(sign_of(u) * u >= -1e-9).all(axis=1), -1].max()
+
+
+def sign_of(vectors):
+    """Of the largest entry of each row."""
+    largest = np.abs(vectors).argmax(axis=1)[:, None]
+    return np.sign(np.take_along_axis(vectors, largest, axis=1))
 
 
 def best_pair(Q):
@@ -39,7 +45,7 @@ def best_pair(Q):
         M = -Q * support[:, None] * columns[:, None, :]
         U, s, Vt = np.linalg.svd(M)
         u, v = U[:, :, 0], Vt[:, 0]
-        sign = np.sign(u.sum(axis=1))[:, None]
+        sign = sign_of(u)
         best = max(best, s[((sign * u >= -1e-9).all(axis=1)) & ((sign * v >= -1e-9).all(axis=1)), 0].max(initial=0))
     return -best
 
@@ -135,19 +141,56 @@ def test_where_nothing_descends_the_least_entry_is_the_answer():
     assert atom.status == "closed"
 
 
+matrices_of = {
+    elements: arrays.arrays(np.float64, arrays.array_shapes(min_dims=2, max_dims=2, max_side=5), elements=drawn)
+    for elements, drawn in {
+        "hundredths": st.floats(-4, 4).map(lambda x: round(x, 2)),
+        "few": st.sampled_from([-2.0, -1.0, 0.0, 1.0]),
+        "any size": st.sampled_from([-1.0, 0.0, 1e-200, -1e-200, 1e-9, 3.0]),
+    }.items()
+}
+
+
 @settings(max_examples=60, deadline=None)
-@given(
-    arrays.arrays(
-        np.float64,
-        arrays.array_shapes(min_dims=2, max_dims=2, max_side=6),
-        elements=st.floats(-4, 4).map(lambda x: round(x, 2)),
-    )
-)
+@given(st.one_of(*matrices_of.values()))
 def test_any_matrix_gets_a_true_answer(Q):
-    atom = rank_one(Q)
-    check(atom, Q)
-    if Q.min() < 0:
-        assert atom.bound <= best_pair(Q) * (1 - 1e-9)
+    for method in ("chain", "power"):
+        atom = rank_one(Q, method=method)
+        check(atom, Q)
+        if Q.min() < 0:
+            assert atom.bound <= best_pair(Q) * (1 - 1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.one_of(*matrices_of.values()))
+def test_any_symmetric_matrix_gets_a_true_answer(Q):
+    Q = Q @ Q.T - np.diag(Q[:, 0])
+    atom = rank_one(Q, symmetric=True)
+    check(atom, Q, symmetric=True)
+    truth = best_single(Q)
+    assert atom.bound <= truth + 1e-9 * abs(truth)
+
+
+@pytest.mark.parametrize("Q", [np.eye(3), np.zeros((3, 3)), -np.eye(2), np.ones((4, 4)), np.array([[-2.0]])])
+def test_symmetric_matrices_with_nothing_to_find(Q):
+    atom = rank_one(Q, symmetric=True)
+    check(atom, Q, symmetric=True)
+    assert atom.value == pytest.approx(best_single(Q), abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype, off", [(np.float64, 9e-11), (np.float32, 8e-6)])
+def test_bounds_hold_where_symmetry_is_rounded(dtype, off):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        Q = (-np.triu(off * rng.uniform(size=(6, 6)), 1)).astype(dtype)
+        Q[0, 0] = 1
+        whole = Q.astype(float)
+        assert rank_one(Q, symmetric=True).bound <= best_single((whole + whole.T) / 2)
+
+
+def test_the_largest_numbers():
+    atom = rank_one([[1.7e308, -1.7e308], [1, 2]])
+    assert atom.value == pytest.approx(-1.7e308)
 
 
 @pytest.mark.parametrize("exponent", [-150, 0, 150])

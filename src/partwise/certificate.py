@@ -12,11 +12,12 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from .data import Data
 from .oracles.chain import next_atom
-from .problem import Factors, Problem, dead_parts, is_binary
+from .problem import Factors, Problem, dead_parts, is_binary, ratio
 from .solve import Run
-from .units import exponent_of, times_power
+from .units import times_power, unit_of
 
 FULL_SIDE = 5000  # largest smaller side whose eigenvalues are all computed
+SMALLEST = 5e-324  # number there is: what is positive stays so in any units
 TAIL = 1e-12  # share of |X|^2 below which what a rank leaves out is rounding
 
 
@@ -143,20 +144,19 @@ class OneMore:
     gain: float  # of the best part that was found
     bound: float  # of every part; infinite where it is not known
     loss: float  # without it
+    shares: tuple[float, float]  # of the loss: the gain and the bound
     status: str  # "closed": the two agree to a ten-thousandth; "open"; "not certified": X is too large for a bound
 
     def __str__(self):
+        own, most = (f"{100 * share:.3g}% of it" for share in self.shares)
         found = f"the best found by {self.gain:.6g}"
         if self.status == "not certified":
             hint = "not certified: X is too large"
-            return f"one more part, the present ones held, lowers the loss: {found} ({self.share(self.gain)}; {hint})"
+            return f"one more part, the present ones held, lowers the loss: {found} ({own}; {hint})"
         return (
             "with the present parts held, any one more part lowers the loss by at most "
-            f"{self.bound:.6g} ({self.share(self.bound)}), {found} ({self.status})"
+            f"{self.bound:.6g} ({most}), {found} ({self.status})"
         )
-
-    def share(self, gain: float) -> str:
-        return f"{100 * gain / self.loss:.3g}% of it" if self.loss > 0 else "of 0"
 
 
 def one_more(problem: Problem, factors: Factors) -> OneMore:
@@ -168,16 +168,18 @@ def one_more(problem: Problem, factors: Factors) -> OneMore:
         )
     with problem.data.working():
         atom = next_atom(problem, factors, np.random.RandomState(0))
-    # a gain beyond the loss is rounding
-    loss = problem.precise_fit(factors)
-    gain, bound = (problem.user_objective(min(min(x, 0.0) ** 2 / 2, loss)) for x in (atom.value, atom.bound))
     known = atom.status != "not certified"
-    return OneMore(gain, bound if known else math.inf, problem.user_objective(loss), atom.status)
+    # by the entries where they are few enough to be looked at: differences of large sums do not show small losses
+    loss = problem.direct_fit(factors) if known else problem.precise_fit(factors)
+    gain, bound = min(atom.value, 0.0) ** 2 / 2, min(atom.bound, 0.0) ** 2 / 2
+    shares = float(ratio(gain, loss)), float(ratio(bound, loss))
+    gain, bound, loss = (max(problem.user_objective(x), SMALLEST if x > 0 else 0.0) for x in (gain, bound, loss))
+    return OneMore(gain, bound, loss, shares, atom.status)
 
 
 def optimality(data: Data, relative_error: float, rank: int, symmetric: bool = False) -> Optimality:
     """The Eckart-Young statement, or that for `A A'`. X is not densified: at most a square of its smaller side is."""
-    data = data.scaled(2.0 ** exponent_of(max(map(abs, data.extremes))))
+    data = data.scaled(unit_of(max(map(abs, data.extremes))))
     full, partial = (full_positive_tail, partial_positive_tail) if symmetric else (full_tail, partial_tail)
     rigorous = min(data.shape) <= FULL_SIDE
     if data.norm2 == 0 or (rank >= min(data.shape) and not (symmetric and rigorous)):

@@ -64,14 +64,13 @@ def parser() -> argparse.ArgumentParser:
     )
     fit_.add_argument("--structure-w", metavar="S", help="structure of W, such as 'nonnegative & l1(0.1)'")
     fit_.add_argument("--structure-h", metavar="S", help="structure of H, such as 'box(0, 1)'")
+    fit_.add_argument("--symmetric", action="store_true", help="W is H', for similarities")
     fit_.add_argument(
-        "--symmetric",
-        nargs="?",
-        const=True,
-        default=False,
-        choices=[OFF_DIAGONAL],
-        metavar=OFF_DIAGONAL,
-        help="W is H', for similarities and networks; off-diagonal: the diagonal of the matrix does not count",
+        "--off-diagonal",
+        dest="symmetric",
+        action="store_const",
+        const=OFF_DIAGONAL,
+        help="the same, for networks: the diagonal of the matrix does not count",
     )
     fit_.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
     fit_.add_argument("--init", help=f"one of {', '.join(INITS)}")
@@ -164,7 +163,10 @@ def fit(options) -> int:
     interrupted = result.status == "interrupted"
     optimality = None
     try:
-        if not (result.unbounded or options.no_certify or interrupted):  # Ctrl-C: somebody does not want to wait
+        why = result.unbounded or ("--no-certify says so" if options.no_certify else None)
+        if why and options.one_more:
+            warnings.warn(f"--one-more is left out: {why}", UserWarning, stacklevel=2)
+        if not (why or interrupted):  # Ctrl-C: somebody does not want to wait
             optimality = certified(result, X, options.one_more)
     except KeyboardInterrupt:
         interrupted = True

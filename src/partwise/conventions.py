@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .problem import Factors, Problem, dead_parts, is_binary
+from .problem import Factors, Problem, is_binary
 from .solve import Run
 
 NORMS = {"l1": 1, "l2": 2, "max": np.inf}
@@ -68,14 +68,6 @@ class Convention:
         length = np.ldexp(length, self.problem.exponents[mode])
         scales = {mode: quotient(1.0, length), 1 - mode: np.where(length > 0, length, 1.0)}
         return tuple(A * scales[m].astype(A.dtype) for m, A in enumerate(factors))
-
-
-def without_empty(problem: Problem, run: Run) -> tuple[Problem, Run]:
-    """The problem and the run with the parts that there are; one of zeros where there is none."""
-    dead = dead_parts(run.factors)
-    alive = [k for k in range(problem.rank) if k not in dead] or [0]
-    factors = tuple(np.ascontiguousarray(A[:, alive]) for A in run.factors)
-    return replace(problem, rank=len(alive)), replace(run, factors=problem.tied(factors))
 
 
 def balanced(factors: Factors) -> Factors:

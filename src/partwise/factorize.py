@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 
 import numpy as np
 
 from .certificate import Certificate, certificate
 from .checkpoint import Keeper, identity_of, name_of, read_checkpoint
-from .conventions import Convention, without_empty
+from .conventions import Convention
 from .data import as_data
 from .init import Given, Init, Random
 from .kernels.threads import limited
@@ -140,7 +141,8 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         run, objectives = solve(problem, starts, chosen, rng, control, snapshot=snapshot)
         run = convention.apply(run)
         if chosen.rank_is_limit:
-            problem, run = without_empty(problem, run)
+            problem, factors = problem.without_empty(run.factors)
+            run = replace(run, factors=factors)
         proof = certificate(problem, run, tol)
     about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives)}
     result = make_result(problem, run, proof, stated, about)

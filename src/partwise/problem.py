@@ -285,6 +285,13 @@ class Problem:
                 found[1 - mode] = found[1 - mode] * (lengths / given).astype(A.dtype)
         return tuple(found)
 
+    def without_empty(self, factors: Factors) -> tuple[Problem, Factors]:
+        """The problem of the parts that are not zero, and they; one of zeros where all are."""
+        dead = dead_parts(factors)
+        alive = [k for k in range(self.rank) if k not in dead] or [0]
+        kept = tuple(np.ascontiguousarray(A[:, alive]) for A in factors)
+        return replace(self, rank=len(alive)), self.tied(kept)
+
     def tied(self, factors: Factors) -> Factors:
         """Factors as this problem has them, where one is made of another."""
         return factors

@@ -146,7 +146,7 @@ class Journey:
     def __init__(self, problem: Problem, solver: Solver, rng: np.random.RandomState, control: Control, earlier: tuple):
         self.problem, self.solver, self.rng, self.control = problem, solver, rng, control
         self.objectives, self.best = earlier  # of the starts before this one
-        self.watch = Watch(problem, control)
+        self.watch = Watch(problem, control, solver.rank_is_limit)
         self.factors: Factors = ()
         self.state: Any = None
         self.whole: dict[str, Any] = {}
@@ -231,8 +231,9 @@ class Journey:
 class Watch:
     """Keeps the history of a run and decides when it is over."""
 
-    def __init__(self, problem: Problem, control: Control):
+    def __init__(self, problem: Problem, control: Control, partly: bool = False):
         self.problem, self.control, self.limits, self.clock = problem, control, control.limits, control.clock
+        self.partly = partly  # parts that are empty are meant to be, and nothing is said of what they could gain
         self.begin = control.clock()
         self.history: list[Record] = []
         self.correction = 1.0  # true stationarity over a solver's estimate, when last compared
@@ -245,8 +246,12 @@ class Watch:
 
     def measure(self, factors: Factors) -> tuple[float, float]:
         """Objective and stationarity, computed afresh."""
-        self.exact = self.problem.measure(factors)
+        self.exact = self.measured(factors)
         return self.exact.fit + self.problem.penalty(factors), self.exact.stationarity
+
+    def measured(self, factors: Factors) -> Measured:
+        problem, parts = self.problem.without_empty(factors) if self.partly else (self.problem, factors)
+        return problem.measure(parts)
 
     def record(
         self, n_iter: int, factors: Factors, objective: float, stationarity: float, done: bool = False
@@ -284,7 +289,7 @@ class Watch:
     def finish(self, factors: Factors, status: str) -> Run:
         """The last line of the history gets its numbers in full precision, and the true stationarity."""
         problem, last = self.problem, self.history[-1]
-        fit, stationarity = self.exact or problem.measure(factors)
+        fit, stationarity = self.exact or self.measured(factors)
         fit = problem.precise_fit(factors, fit)
         objective = problem.user_objective(fit + problem.penalty(factors))
         self.history[-1] = last._replace(objective=objective, stationarity=stationarity)

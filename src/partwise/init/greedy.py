@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..losses import Frobenius
-from ..solvers.greedy import Greedy
 from ..structures import NonNegative
 from .base import Init
 from .empty import Empty
@@ -15,7 +14,7 @@ FLOOR = 1e-2  # of the mean of a factor: zeros under losses that cannot leave th
 
 @dataclass(frozen=True)
 class GreedyLS(Init):
-    """Parts of the least-squares fit, each the best that one more could be, with `rounds` of alternation after each."""
+    """Parts of a least-squares fit, one at a time, with `rounds` of alternation after each."""
 
     rounds: int = 5
     nonnegative = True
@@ -23,6 +22,8 @@ class GreedyLS(Init):
 
     def raw(self, problem, rng):
         plain = replace(problem, loss=Frobenius(), structures=(NonNegative(), NonNegative()))
+        from ..solvers.greedy import Greedy  # noqa: PLC0415  # solvers know starts
+
         solver = Greedy(rounds=self.rounds, certify=False)
         state = solver.init(plain, Empty().raw(plain, rng), 0.0, rng)
         while not state.full:

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 EPS = np.finfo(np.float64).eps
+VANISHED = math.sqrt(np.finfo(np.float64).tiny)  # what may be lost where squares are too small for a number
 WORK = 5e10  # operations that the search for a bound may take
 
 
@@ -22,7 +23,7 @@ def largest_singular_value(N: np.ndarray) -> float:
     G = gram(N)
     top = len(G) - 1
     value = float(eigh(G, subset_by_index=[top, top], eigvals_only=True, check_finite=False)[0])
-    return math.sqrt(max(value, 0.0) + EPS * sum(N.shape) * float(np.trace(G)))
+    return math.sqrt(max(value, 0.0) + EPS * sum(N.shape) * float(np.trace(G))) + VANISHED * max(N.shape)
 
 
 def gram(N: np.ndarray) -> np.ndarray:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Real
 
 import numpy as np
 
 from ..data import as_data
+from ..limits import is_number
 from ..problem import Factors, Problem
 from ..symmetric import check_symmetric
-from ..units import exponent_of
+from ..units import unit_of
 from ..validation import OFF_DIAGONAL, checked_data, checked_random_state
 from . import cvx
 from .forms import Pair, Point, Single, settle
@@ -66,18 +66,23 @@ class Search:
         """Told the best bound of a stage so far, and where its relaxation points to: there may be a better point."""
         if direction is not None and bound - self.point.value > self.gap * abs(self.point.value):
             direction = direction if direction.sum() > 0 else -direction
-            other = self.form.point(self.P, direction)
-            if other.value > self.point.value:
-                self.point = settle(self.P, self.form, climb(self.P, direction[:, None], self.form.shift))
+            if self.form.point(self.P, direction).value > self.point.value:
+                other = settle(self.P, self.form, climb(self.P, direction[:, None], self.form.shift))
+                self.point = max(self.point, other, key=lambda point: point.value)
         return bound + self.P.rounding - self.point.value <= self.gap * abs(self.point.value)
 
 
 def best_atom(P: Matrix, symmetric: bool, rng, gap: float = GAP) -> Atom:
     """The atom that minimises `-u' P v`, certified where P is an `Array` of a size that can be."""
-    if not symmetric and isinstance(P, Array) and P.entries.max(initial=-np.inf) <= 0:
-        return vertex(P)
+    if isinstance(P, Array) and (not P.entries.any() or (not symmetric and P.largest()[2] <= 0)):
+        return vertex(P, gap)
     form = (Single if symmetric else Pair).of(P, rng)
     point = settle(P, form, climb(P, starts(P, STARTS, rng), form.shift))
+    if not symmetric and point.value <= 0:  # no start leads anywhere: look at every entry
+        _, j, largest = P.largest()
+        if largest <= 0:
+            return vertex(P, gap)
+        point = settle(P, form, climb(P, np.eye(P.shape[1], 1, -j, dtype=P.dtype), form.shift))
     if not isinstance(P, Array) or not form.bounds(P.shape):
         return Atom(point.u, point.v, -point.value, -np.inf, "not certified", "none")
     search = Search(P, form, point, gap)
@@ -90,17 +95,22 @@ def best_atom(P: Matrix, symmetric: bool, rng, gap: float = GAP) -> Atom:
 def next_atom(problem: Problem, factors: Factors, rng, gap: float = GAP, certify: bool = True) -> Atom:
     """The best next part for least squares, certified where the size of X allows, and the model: where a diagonal does
     not count, atoms differ in curvature, and the slope alone bounds nothing."""
-    left = Residual(problem.data, factors, diagonal=problem.symmetric != OFF_DIAGONAL)
-    known = left.array() if certify and left.diagonal and left.small else left
-    return best_atom(known, bool(problem.symmetric), rng, gap)
+    symmetric, left = bool(problem.symmetric), Residual(problem.data, factors, problem.symmetric != OFF_DIAGONAL)
+    known = left.array(symmetric) if certify and left.diagonal and certifiable(left, symmetric) else left
+    return best_atom(known, symmetric, rng, gap)
 
 
-def vertex(P: Array) -> Atom:
+def certifiable(P: Residual, symmetric: bool) -> bool:
+    """Whether its size allows a bound."""
+    return P.small and bool((Single(0.0) if symmetric else Pair()).bounds(P.shape))
+
+
+def vertex(P: Matrix, gap: float) -> Atom:
     """Where no entry of P is positive the largest one is the answer, exactly: `|u|_1 |v|_1 >= 1`."""
-    i, j = np.unravel_index(np.argmax(P.entries), P.shape)
-    u, v = (np.eye(1, dim, int(k))[0] for dim, k in zip(P.shape, (i, j)))
-    value = -float(P.entries[i, j])
-    return Atom(u, v, value, value - P.rounding, "closed", "entries")
+    i, j, largest = P.largest()
+    u, v = (np.eye(1, dim, k)[0] for dim, k in zip(P.shape, (i, j)))
+    bound = largest + P.rounding
+    return Atom(u, v, -largest, -bound, "closed" if P.rounding <= gap * abs(largest) else "open", "entries")
 
 
 def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = GAP, random_state=0) -> Atom:
@@ -130,16 +140,16 @@ def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = 
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
-    if not isinstance(gap, Real) or not gap >= 0:
+    if not is_number(gap) or gap < 0:
         raise ValueError(f"gap must be a number >= 0, got {gap!r}")
     data = as_data(-checked_data(Q, name="Q"))
     if symmetric:
         check_symmetric(data, "Q")
-    data = data.scaled(2.0 ** exponent_of(max(map(abs, data.extremes))))
+    data = data.scaled(unit_of(max(map(abs, data.extremes))))
     nothing = tuple(np.zeros((dim, 1), dtype=data.dtype) for dim in data.shape)
     P = Residual(data, nothing)
     with data.working():
-        known = P.array() if P.small and method != "power" else P
+        known = P.array(symmetric) if certifiable(P, symmetric) and method != "power" else P
         return METHODS[method](known, symmetric, checked_random_state(random_state), gap).scaled(data.scale)
 
 
@@ -148,7 +158,7 @@ def by_cvxpy(P: Matrix, symmetric: bool, rng, gap: float) -> Atom:
     atom = best_atom(P, symmetric, rng, gap=np.inf)
     if not isinstance(P, Array) or atom.stage == "entries":
         return atom
-    bound = -cvx.lower_eigenvalue((Single if symmetric else Pair).square(P))
+    bound = -cvx.eigenvalue_bound((Single if symmetric else Pair).square(P))
     status = "closed" if atom.value - bound <= gap * abs(atom.value) else "open"
     return replace(atom, bound=min(bound, atom.value), status=status, stage="cvxpy")
 

@@ -7,7 +7,7 @@ import numpy as np
 from .bounds import largest_eigenvalue
 
 
-def lower_eigenvalue(B: np.ndarray, **options) -> float:
+def eigenvalue_bound(B: np.ndarray, **options) -> float:
     """A bound on `max z' B z` over nonnegative unit vectors; `options` go to cvxpy's `solve`.
 
     Whatever a solver returns, its multipliers S of `Z >= 0`, cut at 0, give `lambda_max(B + S)`, which is one.

@@ -25,7 +25,7 @@ SPREAD, CHANGE = 3.0, 1.5  # residuals that far apart move the penalty by this f
 AGREED = 1e-6  # in units of B: how near the two sides of the relaxation are when nothing more is to be had
 
 
-def lower_eigenvalue(
+def eigenvalue_bound(
     B: np.ndarray, z: np.ndarray, slack: np.ndarray, scale: float, enough: Callable[[float, np.ndarray], bool]
 ) -> float:
     """A bound on `max z' B z` from a point z and its slack `p z - B z`, of which z is a good guess at best.

@@ -58,7 +58,7 @@ class Pair:
         return largest_singular_value(dual(P, point))
 
     def nuclear(self, P: Array, point: Point, enough: Enough) -> float:
-        return nuclear.lower_norm(P.entries, point, slack(P, point), enough)
+        return nuclear.norm_bound(P.entries, point, slack(P, point), enough)
 
     def doubly_nonnegative(self, P: Array, point: Point, enough: Enough) -> float:
         z, missing = (np.concatenate(pair) / np.sqrt(2) for pair in (point[:2], slack(P, point)))
@@ -66,12 +66,12 @@ class Pair:
         def tell(bound, direction):
             return enough(bound, direction[len(point.u) :])
 
-        return doubly_nonnegative.lower_eigenvalue(self.square(P), z, missing, point.value, tell)
+        return doubly_nonnegative.eigenvalue_bound(self.square(P), z, missing, point.value, tell)
 
     @staticmethod
     def square(P: Array) -> np.ndarray:
         """B with `z' B z = u' P v` for `z = (u, v) / sqrt 2`. Its largest value is that of P where that is positive."""
-        return symmetric(P.entries)
+        return embedded(P.entries)
 
     def bounds(self, shape: tuple[int, int]) -> list[tuple[str, Callable[[Array, Point, Enough], float]]]:
         """Those that may be computed at this size, cheapest first."""
@@ -113,7 +113,7 @@ class Single:
 
     def doubly_nonnegative(self, P: Array, point: Point, enough: Enough) -> float:
         scale = max(abs(point.value), float(np.linalg.norm(P.entries)) / len(point.u))
-        return doubly_nonnegative.lower_eigenvalue(P.entries, point.u, slack(P, point)[0], scale, enough)
+        return doubly_nonnegative.eigenvalue_bound(P.entries, point.u, slack(P, point)[0], scale, enough)
 
     @staticmethod
     def square(P: Array) -> np.ndarray:
@@ -136,7 +136,7 @@ def dual(P: Array, point: Point) -> np.ndarray:
     return P.entries + complementary(np.zeros(P.shape), point[:2], slack(P, point))
 
 
-def symmetric(P: np.ndarray) -> np.ndarray:
+def embedded(P: np.ndarray) -> np.ndarray:
     """`[[0, P], [P', 0]]`."""
     m, n = P.shape
     B = np.zeros((m + n, m + n))

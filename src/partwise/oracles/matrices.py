@@ -6,6 +6,7 @@ P is minus the gradient: for least squares `X - A B'`, what is left of X.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -23,6 +24,11 @@ class Matrix(Protocol):
     settled: float  # growth of a value in a step of the power method at which it has arrived
 
     @property
+    def rounding(self) -> float:
+        """How far off its entries are, in the Frobenius norm, at most."""
+        ...
+
+    @property
     def shape(self) -> tuple[int, int]: ...
 
     @property
@@ -34,6 +40,10 @@ class Matrix(Protocol):
 
     def heaviest_rows(self, count: int) -> np.ndarray:
         """The positive parts of the rows that have most of it, as columns (n, count)."""
+        ...
+
+    def largest(self) -> tuple[int, int, float]:
+        """Where the largest entry is, and it."""
         ...
 
 
@@ -60,6 +70,10 @@ class Array:
     def heaviest_rows(self, count):
         left = np.maximum(self.entries, 0)
         return left[np.argsort(-np.einsum("ij,ij->i", left, left), kind="stable")[:count]].T
+
+    def largest(self):
+        i, j = np.unravel_index(np.argmax(self.entries), self.shape)
+        return int(i), int(j), float(self.entries[i, j])
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,28 +106,54 @@ class Residual:
         return (self.data.diagonal - np.einsum("ij,ij->i", A, B)).astype(self.dtype)
 
     def heaviest_rows(self, count):
-        """By the listed entries of X."""
+        """By the listed entries of X: where none is, P is not positive."""
+        A, B = self.factors
+        heaviest = np.argsort(-self.row_weights(), kind="stable")[:count]
+        return np.maximum(np.column_stack([self.data.row(0, i) - B @ A[i] for i in heaviest]), 0)
+
+    def row_weights(self) -> np.ndarray:
+        """Sums of squares of the positive entries."""
         (indptr, indices, values), scale = self.data.entries(0)
-        kernel, one = kernels.of(values), values.dtype.type(1)
+        if indices is None:
+            return np.concatenate([np.square(np.maximum(block, 0)).sum(axis=1) for block in self.blocks()])
         parts = (A if A.shape[1] else np.zeros((len(A), 1), A.dtype) for A in self.factors)  # the kernel needs one
-        left = np.maximum(kernel.residuals((indptr, indices, values), scale, *parts), 0)
-        heaviest = np.argsort(-kernel.power_sums(indptr, left, one, 2.0), kind="stable")[:count]
-        V = np.zeros((self.shape[1], len(heaviest)), dtype=self.dtype)
-        for column, i in enumerate(heaviest):
-            entries = slice(indptr[i], indptr[i + 1])
-            V[slice(None) if indices is None else indices[entries], column] = left[entries]
-        return V
+        left = kernels.of(values).residuals((indptr, indices, values), scale, *parts)
+        left = np.maximum(left, 0, out=left)
+        return kernels.of(values).power_sums(indptr, left, left.dtype.type(1), 2.0)
+
+    def largest(self):
+        best, first = (0, 0, -np.inf), 0
+        for block in self.blocks():
+            i, j = np.unravel_index(np.argmax(block), block.shape)
+            if block[i, j] > best[2]:
+                best = first + int(i), int(j), float(block[i, j])
+            first += len(block)
+        return best
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """Some rows at a time, in double precision."""
+        A, B = (factor.astype(np.float64) for factor in self.factors)
+        for rows, block in self.data.blocks():
+            left = block - A[rows] @ B.T
+            if not self.diagonal:
+                left[np.arange(len(left)), np.arange(rows.start, rows.stop)] = 0.0
+            yield left
+
+    @property
+    def rounding(self):
+        """Of entries in double precision: each is a sum of `rank + 1` terms, rounded as often."""
+        A, B = (factor.astype(np.float64) for factor in self.factors)
+        size = self.data.norm + float(np.linalg.norm(A) * np.linalg.norm(B))
+        return np.finfo(np.float64).eps * (A.shape[1] + 1) * size if A.any() else 0.0
 
     @property
     def small(self) -> bool:
         """Whether an array of its shape may be made."""
         return math.prod(self.shape) <= ENTRIES
 
-    def array(self) -> Array:
-        """P entry by entry. Each is a sum of `rank + 1` terms, rounded as often."""
-        A, B = (factor.astype(np.float64) for factor in self.factors)
-        P = np.concatenate([block - A[rows] @ B.T for rows, block in self.data.blocks()])
-        if not self.diagonal:
-            np.fill_diagonal(P, 0.0)
-        size = self.data.norm + float(np.linalg.norm(A) * np.linalg.norm(B))
-        return Array(P, np.finfo(np.float64).eps * (A.shape[1] + 1) * size if A.any() else 0.0)
+    def array(self, symmetric: bool) -> Array:
+        """P entry by entry."""
+        P = np.concatenate(list(self.blocks()))
+        if symmetric:
+            P = (P + P.T) / 2  # X is, but for rounding, which bounds would see in one triangle
+        return Array(P, self.rounding)

@@ -20,7 +20,7 @@ STEPS = (10, 80)  # at least and at most, see `allowed`
 LOOK = 5  # steps between bounds
 
 
-def lower_norm(P: np.ndarray, point: tuple, slack: tuple, enough: Callable[[float], bool]) -> float:
+def norm_bound(P: np.ndarray, point: tuple, slack: tuple, enough: Callable[[float], bool]) -> float:
     """A bound on `max u' P v`, from a point `(u, v, value)` and its slack `p u - P v, p v - P' u`; `enough` is told the
     best bound so far and says whether to stop."""
     u, v, value = point
@@ -45,5 +45,5 @@ def shortened(Y: np.ndarray, step: float) -> np.ndarray:
     above = int(np.count_nonzero(sigma > heights))  # the cut is below the first so many
     height = max(float(heights[above - 1]), 0.0)
     V = V[:, ::-1][:, :above]
-    cut = V * (1 - height / sigma[:above])
+    cut = V if height == 0 else V * (1 - height / sigma[:above])  # all of it, where the step is longer than their sum
     return Y - (cut @ (V.T @ Y) if Y.shape[1] > Y.shape[0] else (Y @ V) @ cut.T)

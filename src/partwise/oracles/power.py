@@ -13,23 +13,27 @@ from .matrices import Matrix
 
 PAIRS = 5  # leading singular vectors, of either sign
 ROUNDS = ((6, 6), (12, 2), (24, 1))  # steps, and how many of the best go on after them
+ALIKE = 9  # digits to which values are the same
 LAST = 200  # steps of the best one, at most
 
 
 def unit(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The positive parts of columns, with norm 1, and the norms they had."""
     V = np.maximum(V, 0)
+    peaks = V.max(axis=0, initial=0)  # so that no square is too small for a number
+    V = V / np.where(peaks > 0, peaks, 1)
     norms = np.sqrt(np.einsum("ij,ij->j", V, V))
-    return V / np.where(norms > 0, norms, 1), norms
+    return V / np.where(norms > 0, norms, 1), norms * peaks
 
 
 def ascend(P: Matrix, V: np.ndarray, shift: float | None) -> tuple[np.ndarray, np.ndarray]:
     """One step from every column of V, and the values there; `shift`: c of the symmetric case, None for a pair."""
     if shift is None:
         return unit(P.times(unit(P.times(V))[0], 1))
-    V, norms = unit(P.times(V) + V.dtype.type(shift) * V)
+    new, norms = unit(P.times(V) + V.dtype.type(shift) * V)
+    V = np.where(norms > 0, new, V)  # where nothing pulls, all is as good
     values = np.einsum("ij,ij->j", V, P.times(V))
-    return V, np.where(norms > 0, values, -np.inf)
+    return V, np.where(V.any(axis=0), values, -np.inf)
 
 
 def climb(P: Matrix, V: np.ndarray, shift: float | None) -> np.ndarray:
@@ -38,7 +42,7 @@ def climb(P: Matrix, V: np.ndarray, shift: float | None) -> np.ndarray:
     for steps, few in ROUNDS:
         for _ in range(steps):
             V, values = ascend(P, V, shift)
-        V = V[:, np.argsort(-values, kind="stable")[:few]]
+        V = V[:, ranking(V, values)[:few]]
     value = -np.inf
     for _ in range(LAST):
         V, values = ascend(P, V, shift)
@@ -46,6 +50,13 @@ def climb(P: Matrix, V: np.ndarray, shift: float | None) -> np.ndarray:
             break
         value = values[0]
     return V[:, 0]
+
+
+def ranking(V: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The best first; among those as good as each other the one that is most concentrated, since a mixture of several
+    parts of the same value has that value too."""
+    top = np.max(np.abs(values), where=np.isfinite(values), initial=0) or 1.0
+    return np.lexsort((V.sum(axis=0), -np.round(values / top, ALIKE)))
 
 
 def starts(P: Matrix, count: int, rng: np.random.RandomState) -> np.ndarray:

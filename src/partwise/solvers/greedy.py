@@ -13,7 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..errors import ArchiveError
 from ..init.empty import Empty
+from ..limits import is_number
 from ..oracles.chain import GAP, Atom, next_atom
 from ..problem import Factors, Problem, dead_parts
 from .base import Solver, Step, require, twin, whole
@@ -22,8 +24,10 @@ from .hals import HALS
 from .symmetric_cd import SymmetricCD
 from .weights import mixed, overlaps, weighted
 
-NOTHING = 1e-14  # of |X|: a value at which no part is left, but rounding
+NOTHING = {np.dtype(np.float64): 1e-14, np.dtype(np.float32): 1e-6}  # of |X|: a value at which only rounding is left
+POINT = 1e-12  # the share of a part off the diagonal below which it is a single entry on it
 
+MOST = 2  # times the rank: steps up, where new parts make others superfluous
 POLISH = ("each", "end", None)
 WEIGHTS = {"diagonal": weighted, "full": mixed}
 ALTERNATING = {False: HALS, True: SymmetricCD}  # by whether both factors are one
@@ -36,7 +40,7 @@ class Rung:
     rank: int
     objective: float  # with so many parts, after weights and polish
     relative_error: float
-    gain: float  # by how much the new part alone, the others held, lowered the loss; negative where one was taken away
+    gain: float  # by how much the new part alone, the others held, lowered the loss; of one taken away: all in all
     bound: float  # no part could have lowered it by more; infinite where that was not certified, NaN for one taken away
     status: str  # "closed", "open", "not certified" or "pruned"
     factors: Factors | None  # tall, where the solver was told to keep them
@@ -67,6 +71,7 @@ class Growth:
     """Where a run is. Parts fill the columns of the factors from the left."""
 
     factors: Factors
+    fit: float  # the loss there
     count: int  # of parts
     path: tuple[Rung, ...]
     full: bool  # no more parts are wanted, or none is left
@@ -112,8 +117,8 @@ class Greedy(Solver):
             weights=self.weights in WEIGHTS,
             rounds=whole(self.rounds),
             prune=self.prune is None or whole(self.prune),
-            target_error=self.target_error >= 0,
-            gap=self.gap >= 0,
+            target_error=is_number(self.target_error) and self.target_error >= 0,
+            gap=is_number(self.gap) and self.gap >= 0,
         )
 
     @property
@@ -137,11 +142,10 @@ class Greedy(Solver):
         return 0.1, "one part at a time, each with a bound on what any part could gain"
 
     def init(self, problem, factors, tol, rng):
-        dead = dead_parts(factors)
-        alive = [k for k in range(problem.rank) if k not in dead]
-        compact = problem.tied(tuple(np.ascontiguousarray(A[:, alive]) for A in factors))
-        full = len(alive) == problem.rank
-        return Growth(padded(problem, compact), len(alive), (), full, None, bool(problem.symmetric), rng, tol)
+        given = living(problem, factors)
+        count = given[0].shape[1]
+        parts, full, tied = padded(problem, given), count == problem.rank, bool(problem.symmetric)
+        return Growth(parts, problem.fit(parts), count, (), full, None, tied, rng, tol)
 
     def kept(self, state):
         kept = twin(state)
@@ -153,6 +157,8 @@ class Greedy(Solver):
         bare = twin(kept)
         bare.inner = None
         state = super().restore(problem, factors, tol, rng, bare)
+        if not 0 <= state.count <= problem.rank:
+            raise ArchiveError(f"the checkpoint holds {state.count} parts, not up to {problem.rank}")
         if kept.inner is not None:
             narrow = replace(problem, rank=state.count)
             state.inner = ALTERNATING[state.tied]().restore(narrow, compact(state), tol, rng, kept.inner)
@@ -166,11 +172,12 @@ class Greedy(Solver):
             return self.grow(problem, state)
         if self.prune is not None and state.count > self.prune:
             return self.shrink(problem, state)
+        narrow, parts = problem.without_empty(state.factors)
         if self.polish is None or state.count == 0:
-            return Step(state.factors, *problem.measure(state.factors), done=True)
-        inner, narrow = ALTERNATING[state.tied](), replace(problem, rank=state.count)  # empty parts stay so
+            return Step(state.factors, *narrow.measure(parts), done=True)
+        inner = ALTERNATING[state.tied]()
         if state.inner is None:
-            state.inner = inner.init(narrow, compact(state), state.tol, state.rng)
+            state.inner = inner.init(narrow, parts, state.tol, state.rng)
         step = inner.step(narrow, state.inner)
         state.factors = padded(problem, step.factors)
         return step._replace(factors=state.factors)
@@ -179,12 +186,16 @@ class Greedy(Solver):
         """One more part."""
         parts = compact(state)
         atom = next_atom(problem, parts, state.rng, self.gap, self.certify)
-        if atom.value >= -NOTHING * problem.data.norm:
-            state.full = True
-            return Step(state.factors, problem.objective(state.factors), np.inf)
+        if atom.value >= -NOTHING[problem.data.dtype] * problem.data.norm or curvature_of(problem, atom) <= POINT:
+            return self.stay(state)
         root = np.sqrt(-atom.value)
         grown = [np.column_stack([A, (root * x).astype(A.dtype)]) for A, x in zip(parts, (atom.u, atom.v))]
         return self.arrive(problem, state, problem.tied(tuple(grown)), atom)
+
+    def stay(self, state: Growth) -> Step:
+        """No part is left to find."""
+        state.full = True
+        return Step(state.factors, state.fit, np.inf)
 
     def shrink(self, problem: Problem, state: Growth) -> Step:
         """One part less: the one whose loss raises the objective least."""
@@ -201,24 +212,39 @@ class Greedy(Solver):
             course = inner.init(narrow, parts, state.tol, state.rng)
             for _ in range(self.rounds):
                 parts = inner.step(narrow, course).factors
-        before = problem.user_objective(problem.fit(state.factors))
-        state.factors, state.count = padded(problem, parts), narrow.rank
-        fit = narrow.fit(parts)
-        state.path += (self.rung(narrow, parts, fit, atom, before),)
-        near = narrow.relative(fit) <= self.target_error
-        state.full = state.full or state.count == problem.rank or near
+        parts = living(problem, parts)  # a new part can make another superfluous
+        narrow = replace(problem, rank=parts[0].shape[1])
+        before, fit = state.fit, narrow.fit(parts)
+        if atom is not None and fit >= before:  # rounding has the last word
+            return self.stay(state)
+        state.factors, state.fit, state.count = padded(problem, parts), fit, narrow.rank
+        state.path += (self.rung(narrow, parts, (fit, before - fit), atom),)
+        enough = narrow.relative(fit) <= self.target_error or len(state.path) >= MOST * problem.rank
+        state.full = state.full or state.count == problem.rank or enough
         return Step(state.factors, fit, np.inf)
 
-    def rung(self, problem: Problem, parts: Factors, fit: float, atom: Atom | None, before: float) -> Rung:
-        objective = problem.user_objective(fit)
-        if atom is None:
-            gain, bound, status = before - objective, np.nan, "pruned"
-        else:
-            curvature = float(overlaps(problem, (atom.u[:, None], atom.v[:, None]))[0, 0])  # 1, but for a diagonal
-            gain, bound = (problem.user_objective(x**2 / (2 * curvature)) for x in (atom.value, atom.bound))
+    def rung(self, problem: Problem, parts: Factors, about: tuple[float, float], atom: Atom | None) -> Rung:
+        """What there is to tell of the parts so far, the last of which is the atom, or of one taken away;
+        `about`: the loss, and by how much it fell."""
+        (fit, gained), bound, status = about, np.nan, "pruned"
+        if atom is not None:
+            gained, bound = (x**2 / (2 * curvature_of(problem, atom)) for x in (atom.value, atom.bound))
             status = atom.status
         kept = problem.to_user(parts) if self.keep else None
-        return Rung(problem.rank, objective, problem.relative(fit), gain, bound, status, kept)
+        objective, gained, bound = map(problem.user_objective, (fit, gained, bound))
+        return Rung(problem.rank, objective, problem.relative(fit), gained, bound, status, kept)
+
+
+def curvature_of(problem: Problem, atom: Atom) -> float:
+    """The second derivative of the loss in the weight of a part: 1, but where a diagonal does not count."""
+    return float(overlaps(problem, (atom.u[:, None], atom.v[:, None]))[0, 0])
+
+
+def living(problem: Problem, factors: Factors) -> Factors:
+    """The parts that are not zero; none, where all are."""
+    dead = dead_parts(factors)
+    alive = [k for k in range(factors[0].shape[1]) if k not in dead]
+    return problem.tied(tuple(np.ascontiguousarray(A[:, alive]) for A in factors))
 
 
 def compact(state: Growth) -> Factors:
