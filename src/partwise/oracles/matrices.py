@@ -144,7 +144,7 @@ class Residual:
         """Of entries in double precision: each is a sum of `rank + 1` terms, rounded as often."""
         A, B = (factor.astype(np.float64) for factor in self.factors)
         size = self.data.norm + float(np.linalg.norm(A) * np.linalg.norm(B))
-        return np.finfo(np.float64).eps * (A.shape[1] + 1) * size if A.any() else 0.0
+        return float(np.finfo(np.float64).eps) * (A.shape[1] + 1) * size if A.any() else 0.0
 
     @property
     def small(self) -> bool:
