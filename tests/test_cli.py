@@ -269,7 +269,7 @@ def test_ctrl_c_writes_what_was_found(tmp_path):
 
 
 def test_ctrl_c_while_certifying_keeps_the_fit(tmp_path, monkeypatch, capsys):
-    def pressed(*_):
+    def pressed(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Result, "certify", pressed)
