@@ -418,6 +418,7 @@ def test_nothing_is_left_to_gain_of_an_exact_fit():
     Y = blocks(20, 3, rng) @ blocks(15, 3, rng).T
     more = fit(Y, 3).certify(Y, one_more=True).one_more
     assert more.bound <= 1e-10 * np.square(Y).sum()
+    assert "at rounding level" in str(more)
 
 
 @pytest.mark.parametrize("structure", [s.Free(), s.NonNegative() & s.L1(0.1)])
@@ -516,8 +517,8 @@ def test_parameters_that_make_no_sense(name, value):
     [
         ({}, {"loss": "kl"}, "Greedy minimises least squares only"),
         ({}, {"structure_H": s.NonNegative() & s.L1(0.1)}, "Greedy finds nonnegative parts of no other structure"),
-        ({"prune": 9}, {}, "Greedy cannot prune 4 parts to prune=9"),
-        ({"weights": "full"}, {"symmetric": True}, "Greedy has weights='diagonal' only where X ~ A A'"),
+        ({"prune": 9}, {}, "Greedy cannot prune 4 parts to prune=9.$"),
+        ({"weights": "full"}, {"symmetric": True}, "weights='full' for two factors, not where X ~ A A'"),
     ],
 )
 def test_problems_that_it_does_not_take(options, words, message):
@@ -526,5 +527,16 @@ def test_problems_that_it_does_not_take(options, words, message):
 
 
 def test_several_starts_would_be_one():
-    with pytest.raises(ValueError, match="n_init=3 would repeat one run"):
+    with pytest.raises(ValueError, match="Greedy begins with no parts, so n_init=3 would repeat one run"):
         pw.factorize(X, 4, solver="greedy", n_init=3)
+
+
+def test_a_start_with_all_parts_leaves_nothing_to_find():
+    with pytest.warns(UserWarning, match="the start has all 4 parts already"):
+        assert pw.factorize(X, 4, solver="greedy", init="random", random_state=0).path == ()
+
+
+def test_a_run_that_is_cut_short_says_so():
+    with pytest.warns(ConvergenceWarning, match="before the solver was through: raise max_iter"):
+        result = pw.factorize(X, 6, solver="greedy", max_iter=3, random_state=0)
+    assert (result.status, result.rank) == ("max_iter", 3)

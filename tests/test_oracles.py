@@ -74,6 +74,8 @@ def test_horn_matrix():
     assert atom.bound == pytest.approx(2 - np.sqrt(5), abs=1e-6)
     assert atom.bound <= 2 - np.sqrt(5)
     assert atom.status == "open"
+    assert atom.gap > 1e9
+    assert str(atom).endswith("(open, doubly nonnegative)")
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -171,11 +173,14 @@ def test_any_symmetric_matrix_gets_a_true_answer(Q):
     assert atom.bound <= truth + 1e-9 * abs(truth)
 
 
-@pytest.mark.parametrize("Q", [np.eye(3), np.zeros((3, 3)), -np.eye(2), np.ones((4, 4)), np.array([[-2.0]])])
+@pytest.mark.parametrize(
+    "Q", [np.eye(3), np.zeros((3, 3)), -np.eye(2), np.array([[-2.0]]), np.array([[1.0, -1], [-1, 1]])]
+)
 def test_symmetric_matrices_with_nothing_to_find(Q):
     atom = rank_one(Q, symmetric=True)
     check(atom, Q, symmetric=True)
     assert atom.value == pytest.approx(best_single(Q), abs=1e-12)
+    assert atom.status == "closed"
 
 
 @pytest.mark.parametrize("dtype, off", [(np.float64, 9e-11), (np.float32, 8e-6)])
@@ -186,6 +191,10 @@ def test_bounds_hold_where_symmetry_is_rounded(dtype, off):
         Q[0, 0] = 1
         whole = Q.astype(float)
         assert rank_one(Q, symmetric=True).bound <= best_single((whole + whole.T) / 2)
+
+
+def test_a_matrix_of_few_values():
+    compare_with_supports(np.array([[0.0, -1, -1], [-2, 0, 0], [0, -1, 0]]))
 
 
 def test_the_largest_numbers():

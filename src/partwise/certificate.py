@@ -146,8 +146,11 @@ class OneMore:
     loss: float  # without it
     shares: tuple[float, float]  # of the loss: the gain and the bound
     status: str  # "closed": the two agree to a ten-thousandth; "open"; "not certified": X is too large for a bound
+    rounding: bool  # what is left of X is at rounding level, and so is all of this
 
     def __str__(self):
+        if self.rounding:
+            return "what is left of X is at rounding level, and so is all that one more part could gain"
         own, most = (f"{100 * share:.3g}% of it" for share in self.shares)
         found = f"the best found by {self.gain:.6g}"
         if self.status == "not certified":
@@ -172,9 +175,10 @@ def one_more(problem: Problem, factors: Factors) -> OneMore:
     # by the entries where they are few enough to be looked at: differences of large sums do not show small losses
     loss = problem.direct_fit(factors) if known else problem.precise_fit(factors)
     gain, bound = min(atom.value, 0.0) ** 2 / 2, min(atom.bound, 0.0) ** 2 / 2
+    rounding = loss <= TAIL * problem.data.norm2 / 2
     shares = float(ratio(gain, loss)), float(ratio(bound, loss))
     gain, bound, loss = (max(problem.user_objective(x), SMALLEST if x > 0 else 0.0) for x in (gain, bound, loss))
-    return OneMore(gain, bound, loss, shares, atom.status)
+    return OneMore(gain, bound, loss, shares, atom.status, rounding)
 
 
 def optimality(data: Data, relative_error: float, rank: int, symmetric: bool = False) -> Optimality:

@@ -184,7 +184,7 @@ def certified(result: Result, X, one_more: bool) -> Optimality:
     except ValueError as error:
         if not one_more:
             raise
-        warnings.warn(str(error), UserWarning, stacklevel=2)
+        warnings.warn(f"--one-more is left out: {error}", UserWarning, stacklevel=2)
         return result.certify(X)
 
 

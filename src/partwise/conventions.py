@@ -7,6 +7,7 @@ import numpy as np
 
 from .problem import Factors, Problem, is_binary
 from .solve import Run
+from .validation import OFF_DIAGONAL
 
 NORMS = {"l1": 1, "l2": 2, "max": np.inf}
 
@@ -56,7 +57,8 @@ class Convention:
         elif self.normalize is not None:
             factors = self.unit_norm(factors)
         if self.sort and all(structure.interchangeable for structure in self.problem.structures):
-            order = np.argsort(-share_of_fit(factors), kind="stable")
+            diagonal = self.problem.symmetric != OFF_DIAGONAL
+            order = np.argsort(-share_of_fit(factors, diagonal), kind="stable")
             factors = tuple(np.ascontiguousarray(A[:, order]) for A in factors)
         return replace(run, factors=self.problem.tied(factors))
 
@@ -77,9 +79,12 @@ def balanced(factors: Factors) -> Factors:
     return tuple(A * quotient(common, norm).astype(A.dtype) for A, norm in zip(factors, norms))
 
 
-def share_of_fit(factors: Factors) -> np.ndarray:
-    """The norm of each rank-one part, `prod_i |A_i[:, k]|`."""
-    return np.prod([np.linalg.norm(A, axis=0) for A in factors], axis=0)
+def share_of_fit(factors: Factors, diagonal: bool = True) -> np.ndarray:
+    """The norm of each rank-one part, `prod_i |A_i[:, k]|`; without its diagonal where that does not count."""
+    if diagonal:
+        return np.prod([np.linalg.norm(A, axis=0) for A in factors], axis=0)
+    squares = np.square(factors[0].astype(np.float64))
+    return np.sqrt((squares * np.maximum(squares.sum(axis=0) - squares, 0)).sum(axis=0))
 
 
 def quotient(a, b: np.ndarray) -> np.ndarray:

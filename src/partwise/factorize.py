@@ -218,6 +218,9 @@ def make_starts(problem: Problem, spec, n_init: int | None, solver: Solver) -> l
         first = default_init(problem)
         return [first] + [first if first.seeded else Random()] * (n_init - 1)
     start = as_init(spec)
+    if n_init > 1 and start is solver.begins_with:
+        name = type(solver).__name__
+        raise ValueError(f"{name} begins with no parts, so n_init={n_init} would repeat one run: use n_init=1")
     if n_init > 1 and not start.seeded:
         raise ValueError(
             f"init={start.name!r} gives the same start every time, so n_init={n_init} would repeat one run. "

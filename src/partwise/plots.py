@@ -95,7 +95,7 @@ def path(result: Result):
         if known:
             style = {"color": colour, "marker": marker, "label": f"no part gains more ({status})"}
             right.scatter([r.rank for r in known], [r.bound for r in known], zorder=3, **style)
-    if all(r.gain > 0 for r in rungs):
+    if len(rungs) > 1 and all(r.gain > 0 for r in rungs):
         right.set_yscale("log")
     right.set(title="loss lowered, others held", xlabel="parts")
     right.legend(frameon=False, fontsize=8)
@@ -104,6 +104,7 @@ def path(result: Result):
         ax.tick_params(labelsize=8)
         ax.title.set_fontsize(10)
         ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.set_xlim(0.5, max(r.rank for r in rungs) + 0.5)
     return fig
 
 

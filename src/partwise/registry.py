@@ -156,7 +156,9 @@ def choose(problem: Problem, spec) -> tuple[solvers.Solver, str]:
     if spec != "auto":
         solver = resolve("solver", spec)
         if why := refusal(solver, problem):
-            others = [name for name, cls in SOLVERS.items() if refusal(cls(), problem) is None]
+            # where the same solver could with other parameters, the sentence says which
+            itself = refusal(type(solver)(), problem) is None
+            others = [] if itself else [name for name, cls in SOLVERS.items() if refusal(cls(), problem) is None]
             hint = f" These can: {', '.join(others)}." if others else ""
             raise IncompatibleError(f"{why}.{hint}")
         return settle(solver, problem, "asked for")

@@ -293,7 +293,8 @@ class Watch:
         fit = problem.precise_fit(factors, fit)
         objective = problem.user_objective(fit + problem.penalty(factors))
         self.history[-1] = last._replace(objective=objective, stationarity=stationarity)
-        if status == "max_iter" and last.n_iter > 1 and stationarity <= self.limits.tol:
+        through = last.stationarity < np.inf  # else the solver was still on its way
+        if status == "max_iter" and last.n_iter > 1 and through and stationarity <= self.limits.tol:
             status = "converged"
         return Run(factors, tuple(self.history), status, fit, self.failure)
 
@@ -317,6 +318,10 @@ def warn_if_unfinished(run: Run, limits: Limits) -> None:
     if run.status != "max_iter" or limits.tol == 0:
         return
     last = run.history[-1]
+    if last.stationarity <= limits.tol:
+        sentence = f"Maximum number of iterations {last.n_iter} reached before the solver was through: raise max_iter."
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=3)
+        return
     warnings.warn(
         f"Maximum number of iterations {last.n_iter} reached. Increase it to improve convergence. Stationarity is "
         f"{last.stationarity:.1e}, tol={limits.tol:g} asks for {last.stationarity / limits.tol:.3g} times less: "

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..data import as_data
 from ..limits import is_number
-from ..problem import Factors, Problem
+from ..problem import Factors, Problem, ratio
 from ..symmetric import check_symmetric
 from ..units import unit_of
 from ..validation import OFF_DIAGONAL, checked_data, checked_random_state
@@ -19,6 +19,7 @@ from .power import climb, starts
 
 GAP = 1e-4  # relative to the value, at which an answer counts as proved
 STARTS = 20
+ROUNDING = 1e-13  # of |Q|: a difference that is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +35,11 @@ class Atom:
 
     @property
     def gap(self) -> float:
-        """`(value - bound) / |value|`."""
-        return (self.value - self.bound) / abs(self.value) if self.value != self.bound else 0.0
+        """`(value - bound) / |value|`; infinite where a value of 0 leaves no measure."""
+        return float(ratio(self.value - self.bound, abs(self.value)))
+
+    def __str__(self):
+        return f"value {self.value:.6g}, none below {self.bound:.6g} ({self.status}, {self.stage})"
 
     def scaled(self, factor: float) -> Atom:
         """The same atom of `factor` times the matrix."""
@@ -48,10 +52,15 @@ class Search:
     def __init__(self, P: Array, form: Pair | Single, point: Point, gap: float):
         self.P, self.form, self.point, self.gap = P, form, point, gap
         self.bound, self.stage = np.inf, "none"
+        self.rounding = ROUNDING * float(np.linalg.norm(P.entries))
 
     @property
     def closed(self) -> bool:
-        return self.bound - self.point.value <= self.gap * abs(self.point.value)
+        return self.meets(self.bound)
+
+    def meets(self, bound: float) -> bool:
+        """Whether a bound agrees with the point: to the gap, or, where the value is 0, to rounding."""
+        return bound - self.point.value <= self.gap * abs(self.point.value) + self.rounding
 
     def run(self) -> None:
         """Bounds, the cheapest first."""
@@ -64,12 +73,12 @@ class Search:
 
     def enough(self, bound: float, direction: np.ndarray | None = None) -> bool:
         """Told the best bound of a stage so far, and where its relaxation points to: there may be a better point."""
-        if direction is not None and bound - self.point.value > self.gap * abs(self.point.value):
+        if direction is not None and not self.meets(bound):
             direction = direction if direction.sum() > 0 else -direction
             if self.form.point(self.P, direction).value > self.point.value:
                 other = settle(self.P, self.form, climb(self.P, direction[:, None], self.form.shift))
                 self.point = max(self.point, other, key=lambda point: point.value)
-        return bound + self.P.rounding - self.point.value <= self.gap * abs(self.point.value)
+        return self.meets(bound + self.P.rounding)
 
 
 def best_atom(P: Matrix, symmetric: bool, rng, gap: float = GAP) -> Atom:
@@ -138,6 +147,8 @@ def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = 
     Atom
         `u`, `v`, `value`, `bound`, `status` ("closed", "open" or "not certified"), `gap` and `stage`.
     """
+    if not isinstance(symmetric, bool | np.bool_):
+        raise ValueError(f"symmetric must be True or False, got {symmetric!r}")
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
     if not is_number(gap) or gap < 0:

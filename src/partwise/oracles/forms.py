@@ -91,7 +91,7 @@ class Single:
     @classmethod
     def of(cls, P: Matrix, rng: np.random.RandomState) -> Single:
         if isinstance(P, Array):
-            lowest = eigh(P.entries, subset_by_index=[0, 0], eigvals_only=True, check_finite=False)[0]
+            lowest = np.linalg.eigvalsh(P.entries)[0]
             return cls(max(-float(lowest), 0.0))
         V = leading(P, min(PAIRS, P.shape[0]), rng)
         found = np.linalg.eigvalsh(V.T @ P.times(V))

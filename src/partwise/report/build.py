@@ -25,7 +25,7 @@ OF = {True: "", OFF_DIAGONAL: "; the diagonal of X does not count"}
 ENDINGS = {
     "converged": "it reached the stationarity asked for",
     "max_iter": "it used up its iterations",
-    "stalled": "its solver found nothing better",
+    "stalled": "its solver had nothing more to do",
     "target": "it reached the target objective",
     "time_limit": "its time was up",
     "callback": "a callback ended it",
@@ -90,7 +90,7 @@ def build(
 
 def part_table(result: Result, feature_names) -> list[dict]:
     """One line a part: its share of the fit and, where features have names, those that weigh most in it."""
-    sizes = share_of_fit(result.factors)
+    sizes = share_of_fit(result.factors, result.symmetric != OFF_DIAGONAL)
     shares = sizes / sizes.sum() if sizes.sum() > 0 else sizes
     lines = []
     for k, (part, share, sparse) in enumerate(zip(result.H, shares, sparsity(result.H))):

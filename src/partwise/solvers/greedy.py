@@ -8,6 +8,7 @@ weights, and alternating rounds over all parts so far.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -111,10 +112,12 @@ class Greedy(Solver):
     states = (Growth, Rung)
 
     def __post_init__(self):
+        for name, allowed in (("polish", POLISH), ("weights", tuple(WEIGHTS))):
+            if getattr(self, name) not in allowed:
+                choices = ", ".join(map(repr, allowed))
+                raise ValueError(f"Greedy cannot have {name}={getattr(self, name)!r}: it is one of {choices}")
         require(
             self,
-            polish=self.polish in POLISH,
-            weights=self.weights in WEIGHTS,
             rounds=whole(self.rounds),
             prune=self.prune is None or whole(self.prune),
             target_error=is_number(self.target_error) and self.target_error >= 0,
@@ -135,7 +138,7 @@ class Greedy(Solver):
         if self.prune is not None and self.prune > problem.rank:
             return f"Greedy cannot prune {problem.rank} parts to prune={self.prune}"
         if problem.symmetric and self.weights != "diagonal":
-            return "Greedy has weights='diagonal' only where X ~ A A'"
+            return "Greedy has weights='full' for two factors, not where X ~ A A': use 'diagonal'"
         return None
 
     def prefer(self, problem):
@@ -145,6 +148,13 @@ class Greedy(Solver):
         given = living(problem, factors)
         count = given[0].shape[1]
         parts, full, tied = padded(problem, given), count == problem.rank, bool(problem.symmetric)
+        if full:
+            warnings.warn(
+                f"the start has all {count} parts already, so none is found one at a time: leave out init, or give one "
+                "with parts that are zero",
+                UserWarning,
+                stacklevel=2,
+            )
         return Growth(parts, problem.fit(parts), count, (), full, None, tied, rng, tol)
 
     def kept(self, state):
