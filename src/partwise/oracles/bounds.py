@@ -12,7 +12,7 @@ WORK = 5e10  # operations that the search for a bound may take
 def largest_eigenvalue(N: np.ndarray) -> float:
     """Not below the largest eigenvalue of a symmetric matrix. LAPACK's is that of `N + E`, `|E|_2` at most a small
     multiple of `eps |N|_2`; the dimension is taken for the multiple, and the Frobenius norm for the other."""
-    value = float(np.linalg.eigvalsh(N)[-1])  # all of them: LAPACK's search for one fails on some matrices of few values
+    value = float(np.linalg.eigvalsh(N)[-1])  # of all: LAPACK's search for one fails on some matrices of few values
     return value + EPS * len(N) * float(np.linalg.norm(N))
 
 
