@@ -318,14 +318,14 @@ def warn_if_unfinished(run: Run, limits: Limits) -> None:
     if run.status != "max_iter" or limits.tol == 0:
         return
     last = run.history[-1]
+    reason = (
+        f"Stationarity is {last.stationarity:.1e}, tol={limits.tol:g} asks for {last.stationarity / limits.tol:.3g} times "
+        "less: raise max_iter, or loosen tol if the objective in result.history no longer moves."
+    )
     if last.stationarity <= limits.tol:
-        sentence = f"Maximum number of iterations {last.n_iter} reached before the solver was through: raise max_iter."
-        warnings.warn(sentence, ConvergenceWarning, stacklevel=3)
-        return
+        reason = "The solver was not through: raise max_iter."
     warnings.warn(
-        f"Maximum number of iterations {last.n_iter} reached. Increase it to improve convergence. Stationarity is "
-        f"{last.stationarity:.1e}, tol={limits.tol:g} asks for {last.stationarity / limits.tol:.3g} times less: "
-        "raise max_iter, or loosen tol if the objective in result.history no longer moves.",
+        f"Maximum number of iterations {last.n_iter} reached. Increase it to improve convergence. {reason}",
         ConvergenceWarning,
         stacklevel=3,
     )
