@@ -319,8 +319,8 @@ def warn_if_unfinished(run: Run, limits: Limits) -> None:
         return
     last = run.history[-1]
     reason = (
-        f"Stationarity is {last.stationarity:.1e}, tol={limits.tol:g} asks for {last.stationarity / limits.tol:.3g} times "
-        "less: raise max_iter, or loosen tol if the objective in result.history no longer moves."
+        f"Stationarity is {last.stationarity:.1e}, tol={limits.tol:g} asks for {last.stationarity / limits.tol:.3g} "
+        "times less: raise max_iter, or loosen tol if the objective in result.history no longer moves."
     )
     if last.stationarity <= limits.tol:
         reason = "The solver was not through: raise max_iter."
