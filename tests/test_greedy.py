@@ -90,7 +90,12 @@ def test_one_round_inequality(seed):
         assert before - after >= before**2 / (2 * atomic**2) * (1 - 1e-3)  # parts are best to the gap
 
 
-@pytest.mark.parametrize("seed", range(100))
+def many(count, quick=20):
+    """Seeds, all but the first ones for the long run."""
+    return [pytest.param(seed, marks=[] if seed < quick else pytest.mark.slow) for seed in range(count)]
+
+
+@pytest.mark.parametrize("seed", many(100))
 def test_orthogonal_parts_are_found_by_the_pure_method(seed):
     rng = np.random.default_rng(seed)
     result = fit(blocks(30, 6, rng) @ blocks(30, 6, rng).T, 6, polish=None)
@@ -98,7 +103,7 @@ def test_orthogonal_parts_are_found_by_the_pure_method(seed):
     assert {rung.status for rung in result.path} == {"closed"}
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", many(60))
 def test_orthogonal_parts_of_symmetric_data_are_found_by_the_pure_method(seed):
     A = blocks(60, 10, np.random.default_rng(seed))
     assert fit(A @ A.T, 10, polish=None, symmetric=True).relative_error <= 1e-6

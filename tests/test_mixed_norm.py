@@ -363,6 +363,7 @@ def test_budgets_hold_in_every_group(solver, store, codes):
         assert parts[group].sum() == pytest.approx(total, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_optima_are_as_good_as_those_of_admm_and_palm():
     """On average over three starts: 325202 against 325653 and 325792 were measured."""
     X, stated = pw.datasets.load_digits().X, {"structure_H": s.GroupSparsity(sparsity=0.6), "n_init": 1}

@@ -170,7 +170,7 @@ def test_any_symmetric_matrix_gets_a_true_answer(Q):
     atom = rank_one(Q, symmetric=True)
     check(atom, Q, symmetric=True)
     truth = best_single(Q)
-    assert atom.bound <= truth + 1e-9 * abs(truth)
+    assert atom.bound <= truth + 1e-9 * abs(truth) + 1e-12 * np.abs(Q).max()  # the truth is rounded, too
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,6 @@ SOLVERS = {
     "mixed_norm, plain": solvers.MixedNorm(rounds=1, extrapolate=False),
     "symmetric_cd": solvers.SymmetricCD(),
     "greedy": solvers.Greedy(),
-    "greedy, full weights": solvers.Greedy(polish="end", weights="full", certify=False),
     "symmetric_cd, plain": solvers.SymmetricCD(sweeps=1, extrapolate=False),
 }
 
