@@ -12,6 +12,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from .data import Data
 from .oracles.chain import next_atom
+from .oracles.matrices import Residual
 from .problem import Factors, Problem, dead_parts, is_binary, ratio
 from .solve import Run
 from .units import times_power, unit_of
@@ -175,7 +176,7 @@ def one_more(problem: Problem, factors: Factors) -> OneMore:
     # by the entries where they are few enough to be looked at: differences of large sums do not show small losses
     loss = problem.direct_fit(factors) if known else problem.precise_fit(factors)
     gain, bound = min(atom.value, 0.0) ** 2 / 2, min(atom.bound, 0.0) ** 2 / 2
-    rounding = loss <= TAIL * problem.data.norm2 / 2
+    rounding = loss <= Residual(problem.data, factors).rounding ** 2 / 2
     shares = float(ratio(gain, loss)), float(ratio(bound, loss))
     gain, bound, loss = (max(problem.user_objective(x), SMALLEST if x > 0 else 0.0) for x in (gain, bound, loss))
     return OneMore(gain, bound, loss, shares, atom.status, rounding)

@@ -287,10 +287,16 @@ class Problem:
 
     def without_empty(self, factors: Factors) -> tuple[Problem, Factors]:
         """The problem of the parts that are not zero, and they; one of zeros where all are."""
+        kept = self.living(factors)
+        if not kept[0].shape[1]:
+            kept = self.tied(tuple(np.ascontiguousarray(A[:, :1]) for A in factors))
+        return replace(self, rank=kept[0].shape[1]), kept
+
+    def living(self, factors: Factors) -> Factors:
+        """The parts that are not zero; none, where all are."""
         dead = dead_parts(factors)
-        alive = [k for k in range(self.rank) if k not in dead] or [0]
-        kept = tuple(np.ascontiguousarray(A[:, alive]) for A in factors)
-        return replace(self, rank=len(alive)), self.tied(kept)
+        alive = [k for k in range(factors[0].shape[1]) if k not in dead]
+        return self.tied(tuple(np.ascontiguousarray(A[:, alive]) for A in factors))
 
     def tied(self, factors: Factors) -> Factors:
         """Factors as this problem has them, where one is made of another."""

@@ -21,9 +21,9 @@ class GreedyLS(Init):
     name = "greedy"
 
     def raw(self, problem, rng):
-        plain = replace(problem, loss=Frobenius(), structures=(NonNegative(), NonNegative()))
         from ..solvers.greedy import Greedy  # noqa: PLC0415  # solvers know starts
 
+        plain = replace(problem, loss=Frobenius(), structures=(NonNegative(), NonNegative()))
         solver = Greedy(rounds=self.rounds, certify=False)
         state = solver.init(plain, Empty().raw(plain, rng), 0.0, rng)
         while not state.full:

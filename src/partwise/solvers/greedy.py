@@ -1,4 +1,4 @@
-"""Greedy factorization: one part at a time, each with a proof of how good it is.
+"""Greedy factorization: one part at a time, each with a bound on what any part could have gained.
 
 Huang and Zhang (2015), Greedy algorithm for large scale nonnegative matrix/tensor decomposition. With P = X - A B',
 what the parts so far leave, the next is the pair of nonnegative unit vectors with the largest `u' P v`: with that
@@ -18,7 +18,7 @@ from ..errors import ArchiveError
 from ..init.empty import Empty
 from ..limits import is_number
 from ..oracles.chain import GAP, Atom, next_atom
-from ..problem import Factors, Problem, dead_parts
+from ..problem import Factors, Problem
 from .base import Solver, Step, require, twin, whole
 from .block import least_squares_only
 from .hals import HALS
@@ -39,7 +39,7 @@ class Rung:
     """One rank on the path of a greedy run, in the user's units."""
 
     rank: int
-    objective: float  # with so many parts, after weights and polish
+    objective: float  # with so many parts, after weights and the rounds at this rank, before a polish at the end
     relative_error: float
     gain: float  # by how much the new part alone, the others held, lowered the loss; of one taken away: all in all
     bound: float  # no part could have lowered it by more; infinite where that was not certified, NaN for one taken away
@@ -56,6 +56,7 @@ class Rung:
 
     @property
     def kept(self) -> Factors:
+        """The factors, if they were kept."""
         if self.factors is None:
             raise ValueError("the factors of this rank were not kept: use solver=pw.solvers.Greedy(keep=True)")
         return self.factors
@@ -145,7 +146,7 @@ class Greedy(Solver):
         return 0.1, "one part at a time, each with a bound on what any part could gain"
 
     def init(self, problem, factors, tol, rng):
-        given = living(problem, factors)
+        given = problem.living(factors)
         count = given[0].shape[1]
         parts, full, tied = padded(problem, given), count == problem.rank, bool(problem.symmetric)
         if full:
@@ -222,7 +223,7 @@ class Greedy(Solver):
             course = inner.init(narrow, parts, state.tol, state.rng)
             for _ in range(self.rounds):
                 parts = inner.step(narrow, course).factors
-        parts = living(problem, parts)  # a new part can make another superfluous
+        parts = problem.living(parts)  # a new part can make another superfluous
         narrow = replace(problem, rank=parts[0].shape[1])
         before, fit = state.fit, narrow.fit(parts)
         if atom is not None and fit >= before:  # rounding has the last word
@@ -248,13 +249,6 @@ class Greedy(Solver):
 def curvature_of(problem: Problem, atom: Atom) -> float:
     """The second derivative of the loss in the weight of a part: 1, but where a diagonal does not count."""
     return float(overlaps(problem, (atom.u[:, None], atom.v[:, None]))[0, 0])
-
-
-def living(problem: Problem, factors: Factors) -> Factors:
-    """The parts that are not zero; none, where all are."""
-    dead = dead_parts(factors)
-    alive = [k for k in range(factors[0].shape[1]) if k not in dead]
-    return problem.tied(tuple(np.ascontiguousarray(A[:, alive]) for A in factors))
 
 
 def compact(state: Growth) -> Factors:
