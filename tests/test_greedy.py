@@ -547,3 +547,12 @@ def test_a_run_that_is_cut_short_says_so():
     with pytest.warns(ConvergenceWarning, match=r"The solver was not through: raise max_iter"):
         result = pw.factorize(X, 6, solver="greedy", max_iter=3, random_state=0)
     assert (result.status, result.rank) == ("max_iter", 3)
+
+
+@pytest.mark.parametrize("seed", [4, 19])
+def test_pruning_is_never_worse_than_the_path_at_that_rank(seed):
+    noisy = make_parts(15, 12, 5, zeros=0.5, noise=0.3, random_state=seed).X
+    result = pw.factorize(noisy, 6, solver=Greedy(prune=2), random_state=0)
+    assert result.objective <= min(rung.objective for rung in result.path if rung.rank == 2)
+    assert [rung.rank for rung in result.path] == [1, 2, 3, 4, 5, 6, 5, 4, 3, 2]
+    assert all(rung.factors is None for rung in result.path)

@@ -1,13 +1,15 @@
 """The loop: when a run stops and what it leaves behind."""
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import partwise as pw
-from partwise.datasets import make_parts
+from partwise import structures as s
+from partwise.datasets import make_parts, make_sparse_codes
 
 X = make_parts(40, 30, 4, noise=0.1, random_state=0).X
 
@@ -127,6 +129,45 @@ def test_same_seed_same_bits():
     one, two = (quiet(X, 4, init="random", max_iter=10) for _ in range(2))
     assert np.array_equal(one.W, two.W)
     assert np.array_equal(one.H, two.H)
+
+
+@dataclass(frozen=True)
+class Misjudging(pw.solvers.HALS):
+    """Tells another stationarity than the one it sees; `factors` by iteration, the last of them from then on."""
+
+    factors: tuple = (1.0,)
+
+    def step(self, problem, state):
+        step = super().step(problem, state)
+        state.told = getattr(state, "told", iter(self.factors))
+        return step._replace(stationarity=step.stationarity * next(state.told, self.factors[-1]))
+
+
+@pytest.mark.parametrize("factors", [(1e9,), (1, 1, 1, 1e-9, 1), (0.0, 0.0, 1e-9, 1), (np.nan,)], ids=str)
+def test_wrong_estimates_do_not_keep_a_run_from_ending(factors):
+    settings = {"init": "random", "tol": 1e-5, "max_iter": 5000}
+    plain = quiet(X, 4, solver="hals", **settings)
+    result = quiet(X, 4, solver=Misjudging(factors=factors), **settings)
+    assert result.converged
+    assert result.certificate.stationarity <= 1e-5
+    assert result.n_iter <= plain.n_iter + 50
+    assert [r.objective for r in result.history[: plain.n_iter]] == [r.objective for r in plain.history[:-1]]
+
+
+def test_a_callback_can_end_a_run_before_its_first_iteration():
+    result = quiet(X, 4, callbacks=lambda record, factors: True)
+    assert (result.status, result.n_iter) == ("callback", 0)
+    start = result.objective
+    assert quiet(X, 4, target=start).n_iter == 0
+
+
+def test_a_search_ends_where_the_fit_is_what_tol_leaves():
+    planted = make_sparse_codes(200, 12, 16, nonzeros=2, random_state=0).X
+    atoms = {"structure_W": s.Sparse(2), "structure_H": s.UnitNorm(), "n_init": 1}
+    loose, tight = (quiet(planted, 16, tol=tol, **atoms) for tol in (1e-3, 1e-8))
+    assert loose.converged
+    assert loose.relative_error < 1e-3
+    assert loose.n_iter < tight.n_iter
 
 
 @pytest.mark.parametrize(

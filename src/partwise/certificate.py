@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from . import interrupts
 from .data import Data
 from .oracles.chain import next_atom
 from .oracles.matrices import Residual
@@ -170,13 +171,13 @@ def one_more(problem: Problem, factors: Factors) -> OneMore:
             "one_more=True speaks of nonnegative parts and least squares without penalties; the structures here are "
             f"{' and '.join(map(str, problem.structures))}"
         )
-    with problem.data.working():
+    with interrupts.stoppable(), problem.data.working():
         atom = next_atom(problem, factors, np.random.RandomState(0))
-    known = atom.status != "not certified"
+    left = Residual(problem.data, factors)
     # by the entries where they are few enough to be looked at: differences of large sums do not show small losses
-    loss = problem.direct_fit(factors) if known else problem.precise_fit(factors)
+    loss = problem.direct_fit(factors) if left.small else problem.precise_fit(factors)
     gain, bound = min(atom.value, 0.0) ** 2 / 2, min(atom.bound, 0.0) ** 2 / 2
-    rounding = loss <= Residual(problem.data, factors).rounding ** 2 / 2
+    rounding = loss <= left.rounding**2 / 2
     shares = float(ratio(gain, loss)), float(ratio(bound, loss))
     gain, bound, loss = (max(problem.user_objective(x), SMALLEST if x > 0 else 0.0) for x in (gain, bound, loss))
     return OneMore(gain, bound, loss, shares, atom.status, rounding)

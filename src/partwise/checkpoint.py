@@ -11,12 +11,13 @@ import json
 import math
 import time
 import warnings
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from . import interrupts
 from .errors import ArchiveError
 from .init import Init
 from .io.archive import read_archive, write_archive
@@ -69,6 +70,10 @@ class Keeper:
     def tell(self) -> None:
         if self.writing is not None:
             writing, self.writing = self.writing, None
+            while not writing.done():  # a disk may hang
+                wait([writing], timeout=0.1)
+                if interrupts.came():
+                    raise KeyboardInterrupt
             if error := writing.exception():
                 self.warn(error)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from . import interrupts
 from .certificate import Certificate, certificate
 from .checkpoint import Keeper, identity_of, name_of, read_checkpoint
 from .conventions import Convention
@@ -116,16 +117,17 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     -------
     Result
     """
+    limits = Limits(max_iter, tol, target, time_limit)
+    control = Control(limits, checked_callbacks(callbacks), until_fit=n_init is None)  # the time begins to run
     with limited(checked_threads(n_threads)), ExitStack() as stack:
         data = as_data(checked_data(X))
+        stack.enter_context(interrupts.held())
         rank = checked_rank(rank)
         stated = tuple(NonNegative() if s is None else resolve("structure", s) for s in (structure_W, structure_H))
         symmetric = checked_symmetric(symmetric)
         if symmetric and structure_H is not None:
             raise ValueError(f"with symmetric={symmetric!r} there is one factor: state structure_W, not structure_H")
         problem = pose_as(symmetric, data, resolve("loss", loss), stated, rank).normalized()
-        limits = Limits(max_iter, tol, target, time_limit)
-        control = Control(limits, checked_callbacks(callbacks), until_fit=n_init is None)
         rng = checked_random_state(random_state)
         chosen, reason = choose(problem, solver)
         convention = Convention(problem, normalize, sort)
@@ -144,6 +146,8 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
             problem, factors = problem.without_empty(run.factors)
             run = replace(run, factors=factors)
         proof = certificate(problem, run, tol)
+        if interrupts.came():
+            run = replace(run, status="interrupted")
     about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives)}
     result = make_result(problem, run, proof, stated, about)
     if run.failure:

@@ -11,12 +11,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from . import interrupts
 from .init import Init
 from .limits import Clock, Limits
 from .problem import Factors, Measured, Problem, dead_parts
-from .solvers import Solver
+from .solvers import Solver, Step
 
 OVER = ("converged", "stalled")  # a solver has nothing more to do
+OFTEN, SELDOM = 10, 50  # iterations between two looks at the true stationarity, if estimates are at `tol`, or not
+SLACK = 0.1  # the lowest correction of an estimate: one look should not lead to many
 LEFT = 10  # times `tol`: the relative error at which a run that fits exactly may end
 
 
@@ -96,41 +99,43 @@ def solve(
 ) -> tuple[Run, list[float]]:
     """Run every start and keep the best; also the final objectives of all. `problem` is a normalized one.
 
-    With a snapshot: go on from there. Ctrl-C ends the run with the best so far.
+    With a snapshot: go on from there. Ctrl-C and the time limit end the run with the best so far, in the middle of an
+    iteration too.
     """
     best, objectives = (snapshot.best, list(snapshot.objectives)) if snapshot else (None, [])
     if snapshot:
         rng = np.random.RandomState()  # not the caller's, which may be NumPy's own
         rng.set_state(snapshot.random)
     latest = None
-    while len(objectives) < len(starts):
-        if best is not None and control.clock.over():
-            break
-        start = starts[len(objectives)]
-        variant = solver.for_start(len(objectives), start.informed)
-        journey = Journey(problem, variant, rng, control, (tuple(objectives), best))
-        try:
-            run = journey.resume(snapshot) if snapshot else journey.begin(start)
-        except KeyboardInterrupt:  # before there was anything new
-            if best is None:
-                raise
-            best = replace(best, status="interrupted")
-            break
-        snapshot, latest = None, journey.snapshot(journey.verdict) if control.keeper else None
-        objectives.append(run.history[-1].objective)
-        if best is None or objectives[-1] < best.history[-1].objective:
-            best = run
-        if control.until_fit and fits(problem, run, control.limits):
-            break
-        if run.status in ("target", "callback", "interrupted"):
-            best = replace(best, status=run.status, failure=run.failure)
-            break
-    assert best is not None
-    if control.keeper:
-        try:
-            control.keeper.close(latest)
-        except KeyboardInterrupt:  # what was found is there all the same
-            best = replace(best, status="interrupted")
+    with interrupts.stoppable(control.clock.over), interrupts.shielded():
+        while len(objectives) < len(starts):
+            if best is not None and control.clock.over():
+                break
+            start = starts[len(objectives)]
+            variant = solver.for_start(len(objectives), start.informed)
+            journey = Journey(problem, variant, rng, control, (tuple(objectives), best))
+            try:
+                run = journey.resume(snapshot) if snapshot else journey.begin(start)
+            except KeyboardInterrupt:  # in a function of the user's, before there was anything new
+                if best is None:
+                    raise
+                best = replace(best, status="interrupted")
+                break
+            snapshot, latest = None, journey.snapshot(journey.verdict) if control.keeper else None
+            objectives.append(run.history[-1].objective)
+            if best is None or objectives[-1] < best.history[-1].objective:
+                best = run
+            if control.until_fit and fits(problem, run, control.limits):
+                break
+            if run.status in ("target", "callback", "interrupted"):
+                best = replace(best, status=run.status, failure=run.failure)
+                break
+        assert best is not None
+        if control.keeper:
+            try:
+                control.keeper.close(latest)
+            except KeyboardInterrupt:  # what was found is there all the same
+                best = replace(best, status="interrupted")
     return best, objectives
 
 
@@ -155,12 +160,10 @@ class Journey:
     def begin(self, start: Init) -> Run:
         with self.problem.data.working():
             self.factors = start(self.problem, self.rng)
-            self.watch.record(0, self.factors, *self.watch.measure(self.factors))
+            self.verdict = self.watch.record(0, self.factors, *self.watch.measure(self.factors))
             self.state = self.solver.init(self.problem, self.factors, self.control.limits.tol, self.rng)
-            if self.watch.failure:
-                self.remember()
-                return self.finish("callback")
-            return self.go_on()
+            self.remember()
+            return self.finish(self.verdict) if self.verdict else self.go_on()
 
     def resume(self, snapshot: Snapshot) -> Run:
         with self.problem.data.working():
@@ -178,24 +181,36 @@ class Journey:
 
     def go_on(self) -> Run:
         """Iterate until there is a reason to stop."""
-        control, watch = self.control, self.watch
-        max_iter = control.limits.max_iter or self.solver.max_iter
+        max_iter = self.control.limits.max_iter or self.solver.max_iter
         self.remember()
         try:
-            for n_iter in range(watch.history[-1].n_iter + 1, max_iter + 1):
-                step = self.solver.step(self.problem, self.state)
-                self.factors = step.factors
-                self.verdict = watch.record(n_iter, *step)
-                self.remember()
-                if control.show:
-                    control.show(len(self.objectives), watch.history[-1])
+            for n_iter in range(self.watch.history[-1].n_iter + 1, max_iter + 1):
+                with interrupts.exposed():
+                    interrupts.check()
+                    step = self.solver.step(self.problem, self.state)
+                self.arrive(n_iter, step)
                 if self.verdict:
                     return self.end(self.verdict)
-                if control.keeper and control.keeper.due():
-                    control.keeper.keep(self.snapshot(None))
             return self.end("max_iter")
         except KeyboardInterrupt:
             return self.finish("interrupted")
+        except interrupts.TimeIsUp:
+            return self.end("time_limit")
+        except BaseException:  # an error, or a signal handler of the user's that ends the process
+            if self.control.keeper:
+                self.control.keeper.close(self.snapshot(None))
+            raise
+
+    def arrive(self, n_iter: int, step: Step) -> None:
+        """Note where a step ended, and tell whoever wants to know."""
+        control = self.control
+        self.factors, self.watch.exact = step.factors, None
+        self.verdict = self.watch.record(n_iter, *step)
+        self.remember()
+        if control.show:
+            control.show(len(self.objectives), self.watch.history[-1])
+        if not self.verdict and control.keeper and control.keeper.due():
+            control.keeper.keep(self.snapshot(None))
 
     def end(self, status: str) -> Run:
         """The end of a run that was not interrupted: the solver may have better factors for it."""
@@ -236,7 +251,7 @@ class Watch:
         self.partly = partly  # parts that are empty are meant to be, and nothing is said of what they could gain
         self.begin = control.clock()
         self.history: list[Record] = []
-        self.correction = 1.0  # true stationarity over a solver's estimate, when last compared
+        self.correction = 1.0  # the true stationarity over a solver's estimate, when last compared
         self.exact: Measured | None = None  # at the present factors, if it is known
         self.failure: Exception | None = None  # what a callback raised
 
@@ -262,20 +277,27 @@ class Watch:
                 f"the objective is not a finite number after {n_iter} iterations: start, bounds or penalties "
                 f"are too many orders of magnitude away from X for {self.problem.data.dtype}"
             )
-        self.exact = None
         converged = False
-        if n_iter > 1 and (done or self.correction * stationarity <= self.limits.tol):
+        if n_iter > 1 and (done or self.look_is_due(n_iter, stationarity)):
             _, exact = self.measure(factors)
-            self.correction = max(exact / stationarity, 1.0) if stationarity > 0 else 1.0
+            ratio = exact / stationarity if stationarity > 0 else 1.0
+            self.correction = max(ratio, SLACK) if math.isfinite(ratio) else 1.0
             stationarity, converged = exact, exact <= self.limits.tol
         record = Record(n_iter, self.clock() - self.begin, self.problem.user_objective(objective), stationarity)
         self.history.append(record)
         return self.verdict(record, factors, "converged" if converged else "stalled" if done else None)
 
+    def look_is_due(self, n_iter: int, estimate: float) -> bool:
+        """Whether to measure the stationarity: where the estimate, corrected by how far off the last one was, is at
+        `tol`; and now and then in any case, since estimates may be too high, or the correction out of date."""
+        tol = self.limits.tol
+        if self.correction * estimate <= tol:
+            return True
+        often = OFTEN if estimate <= tol else SELDOM
+        return tol > 0 and estimate != math.inf and n_iter % often == 0
+
     def verdict(self, record: Record, factors: Factors, ended: str | None) -> str | None:
         stop = self.called_off(record, factors)
-        if record.n_iter == 0:
-            return None
         if self.failure:
             return "callback"
         if ended:
@@ -306,7 +328,8 @@ class Watch:
         for A in view:
             A.flags.writeable = False
         try:
-            wishes = [bool(callback(record, view)) for callback in self.control.callbacks]  # every one is called
+            with interrupts.at_once():
+                wishes = [bool(callback(record, view)) for callback in self.control.callbacks]  # every one is called
         except Exception as error:  # raised again by whoever makes the result
             self.failure = error
             return True

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..interrupts import yielding
 from ..losses import Frobenius
 from ..structures import NonNegative
 from .base import Init
@@ -26,8 +27,9 @@ class GreedyLS(Init):
         plain = replace(problem, loss=Frobenius(), structures=(NonNegative(), NonNegative()))
         solver = Greedy(rounds=self.rounds, certify=False)
         state = solver.init(plain, Empty().raw(plain, rng), 0.0, rng)
-        while not state.full:
-            solver.step(plain, state)
+        with yielding():
+            while not state.full:
+                solver.step(plain, state)
         if problem.loss.quadratic:
             return state.factors
         return tuple(np.maximum(A, FLOOR * A.mean()) for A in state.factors)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import kernels
+from ..interrupts import yielding
 from ..problem import Factors, Problem
 from ..structures import Elementwise, Structure
 from .base import Init
@@ -28,9 +29,10 @@ class GreedyL1(Init):
         shapes = [(dim, problem.rank) for dim in problem.data.shape]
         factors = [s.prox(np.zeros(shape, problem.data.dtype), 0.0) for s, shape in zip(problem.structures, shapes)]
         rest = Rest(problem, factors)
-        for k in range(problem.rank):
-            for A, a in zip(factors, rest.part(k)):
-                A[:, [k]] = a
+        with yielding():
+            for k in range(problem.rank):
+                for A, a in zip(factors, rest.part(k)):
+                    A[:, [k]] = a
         return factors
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .. import kernels
+from ..interrupts import yielding
 from ..problem import Problem
 from .base import Init
 from .random import Random
@@ -36,11 +37,12 @@ class SmoothL1(Init):
         factors = [s.prox(A, 0.0) for s, A in zip(relaxed, factors)]
         boxes = [structure.box(A) for structure, A in zip(relaxed, factors)]
         deltas = typical(problem)
-        for stage in range(self.stages):
-            for mode in problem.modes * self.sweeps:
-                A, B = factors[mode], factors[1 - mode]
-                rule = boxes[mode], entries[mode].l2, problem.loss.zero_weight, deltas[mode] * 2.0**-stage
-                factors[mode] = kernels.of(A).smooth_l1(*problem.data.entries(mode), A, B, *rule)
+        with yielding():
+            for stage in range(self.stages):
+                for mode in problem.modes * self.sweeps:
+                    A, B = factors[mode], factors[1 - mode]
+                    rule = boxes[mode], entries[mode].l2, problem.loss.zero_weight, deltas[mode] * 2.0**-stage
+                    factors[mode] = kernels.of(A).smooth_l1(*problem.data.entries(mode), A, B, *rule)
         return factors if problem.separable else rescaled(factors, entries)
 
 

@@ -18,6 +18,8 @@ import joblib
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from .. import interrupts
+
 CHUNK_WORK = 1_000_000  # updates of one number below which a task is not worth handing to another thread
 LIGHT_WORK = 200_000  # the same where a number costs no more than to read and write it
 BLAS_WORK = 6_000_000  # the same for multiplications in a call of BLAS
@@ -83,35 +85,41 @@ def balanced(work: np.ndarray, least: int = CHUNK_WORK) -> list[int]:
 def run(task: Callable, boundaries: list[int]) -> list:
     """`[task(start, stop), ...]` over consecutive boundaries, in parallel, results in order.
 
-    The calling thread works too, and takes back what no other has begun: waking a thread costs 0.1 ms.
+    The calling thread works too, and takes back what no other has begun: waking a thread costs 0.1 ms. Between two
+    tasks is where Ctrl-C and the time limit are looked at.
     """
-    if len(boundaries) == 2:
-        return [task(*boundaries)]
-    ranges = list(pairwise(boundaries))
-    n_helpers = min(count(), len(ranges)) - 1
-    if n_helpers < 1:
-        return [task(*ends) for ends in ranges]
-    results: list = [None] * len(ranges)
-    waiting = deque(range(len(ranges)))
+    with interrupts.held():
+        interrupts.check()
+        if len(boundaries) == 2:
+            return [task(*boundaries)]
+        ranges = list(pairwise(boundaries))
+        results: list = [None] * len(ranges)
+        waiting = deque(range(len(ranges)))
+        _work_off(task, ranges, results, waiting)
+        return results
 
-    def work() -> None:
+
+def _work_off(task: Callable, ranges: list[tuple[int, int]], results: list, waiting: deque[int]) -> None:
+    """Do all that is waiting, with the help of other threads."""
+
+    def work(check: Callable[[], None] = lambda: None) -> None:
         while True:
             try:
                 number = waiting.popleft()
             except IndexError:
                 return
             results[number] = task(*ranges[number])
+            check()
 
-    helpers = [_pool(count()).submit(work) for _ in range(n_helpers)]
+    helpers = [_pool(count()).submit(work) for _ in range(min(count(), len(ranges)) - 1)]
     try:
-        work()
+        work(interrupts.check)
     finally:
         waiting.clear()
         begun = [helper for helper in helpers if not helper.cancel()]
         wait(begun)  # all of them, whatever one of them raises: they write to arrays of the caller
     for helper in begun:
         helper.result()
-    return results
 
 
 class _Blas:
@@ -131,20 +139,24 @@ class _Blas:
 
     @contextmanager
     def on_one_thread(self) -> Iterator[None]:
-        try:
+        with interrupts.held():  # Ctrl-C in the middle of `restore` would leave the process on one thread for good
             with self.lock:
                 self.depth += 1
                 if self.depth == 1:  # the first sets it, the last restores it
                     self.before = [library.num_threads for library in _libraries()]
                     self.allowed = min(self.before, default=None)
                     self.set([1] * len(self.before))
-            yield
-        finally:
-            with self.lock:
-                self.depth -= 1
-                if self.depth == 0:
-                    self.set(self.before)
-                    self.allowed = None
+            try:
+                yield
+            finally:
+                self.restore()
+
+    def restore(self) -> None:
+        with self.lock:
+            self.depth -= 1
+            if self.depth == 0:
+                self.set(self.before)
+                self.allowed = None
 
     @staticmethod
     def set(numbers: list[int]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .. import interrupts
 from ..data import as_data
 from ..limits import is_number
 from ..problem import Factors, Problem, ratio
@@ -115,10 +116,11 @@ def certifiable(P: Residual, symmetric: bool) -> bool:
 
 
 def vertex(P: Matrix, gap: float) -> Atom:
-    """Where no entry of P is positive the largest one is the answer, exactly: `|u|_1 |v|_1 >= 1`."""
+    """Where no entry of P is positive the largest one is the answer, exactly: `|u|_1 |v|_1 >= 1`. Of a P that is too
+    large to look at every entry it is known that none is positive."""
     i, j, largest = P.largest()
     u, v = (np.eye(1, dim, k)[0] for dim, k in zip(P.shape, (i, j)))
-    bound = largest + P.rounding
+    bound = (largest if isinstance(P, Array) else max(largest, 0.0)) + P.rounding
     return Atom(u, v, -largest, -bound, "closed" if P.rounding <= gap * abs(largest) else "open", "entries")
 
 
@@ -159,7 +161,7 @@ def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = 
     data = data.scaled(unit_of(max(map(abs, data.extremes))))
     nothing = tuple(np.zeros((dim, 1), dtype=data.dtype) for dim in data.shape)
     P = Residual(data, nothing)
-    with data.working():
+    with interrupts.stoppable(), data.working():
         known = P.array(symmetric) if certifiable(P, symmetric) and method != "power" else P
         return METHODS[method](known, symmetric, checked_random_state(random_state), gap).scaled(data.scale)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import eigh
 
+from .. import interrupts
 from .bounds import allowed, complementary, largest_eigenvalue
 
 SIDE = 800  # of B, at most
@@ -35,6 +36,7 @@ def eigenvalue_bound(
     penalty, best = PENALTIES[0] * scale, np.inf
     Y = np.outer(z, z) - complementary(np.zeros_like(B), (z, z), (slack, slack)) / penalty
     for count in range(1, allowed(10 * len(B) ** 3, *STEPS) + 1):
+        interrupts.check()
         positive = np.maximum(Y, 0)
         Z, direction = spectraplex(2 * positive - Y + B / penalty)
         if count % LOOK == 0 or count < LOOK:

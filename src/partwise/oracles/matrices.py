@@ -122,6 +122,9 @@ class Residual:
         return kernels.of(values).power_sums(indptr, left, left.dtype.type(1), 2.0)
 
     def largest(self):
+        indices = self.data.entries(0)[0][1]
+        if indices is not None and not self.small:
+            return self.largest_listed()
         best, first = (0, 0, -np.inf), 0
         for block in self.blocks():
             i, j = np.unravel_index(np.argmax(block), block.shape)
@@ -129,6 +132,13 @@ class Residual:
                 best = first + int(i), int(j), float(block[i, j])
             first += len(block)
         return best
+
+    def largest_listed(self) -> tuple[int, int, float]:
+        """Of the row whose listed entries leave most: where none is positive no entry is, and another will do."""
+        i = int(np.argmax(self.row_weights()))
+        row = self.data.row(0, i) - self.factors[1] @ self.factors[0][i]
+        j = int(np.argmax(row))
+        return i, j, float(row[j])
 
     def blocks(self) -> Iterator[np.ndarray]:
         """Some rows at a time, in double precision."""

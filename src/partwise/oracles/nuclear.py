@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import eigh
 
+from .. import interrupts
 from .bounds import allowed, complementary, gram, largest_singular_value
 
 SIDE = 600  # of the smaller side, at most
@@ -27,6 +28,7 @@ def norm_bound(P: np.ndarray, point: tuple, slack: tuple, enough: Callable[[floa
     step = STEP * value
     Y, best = P + complementary(np.zeros_like(P), (u, v), slack) - step * np.outer(u, v), np.inf
     for count in range(1, allowed(6 * P.size * min(P.shape), *STEPS) + 1):
+        interrupts.check()
         N = np.maximum(Y, P)
         if count % LOOK == 0 or count < LOOK:
             known = complementary(N - P, (u, v), slack)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import interrupts
 from .matrices import Matrix
 
 PAIRS = 5  # leading singular vectors, of either sign
@@ -28,6 +29,7 @@ def unit(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def ascend(P: Matrix, V: np.ndarray, shift: float | None) -> tuple[np.ndarray, np.ndarray]:
     """One step from every column of V, and the values there; `shift`: c of the symmetric case, None for a pair."""
+    interrupts.check()
     if shift is None:
         return unit(P.times(unit(P.times(V))[0], 1))
     new, norms = unit(P.times(V) + V.dtype.type(shift) * V)

@@ -204,8 +204,7 @@ class ADMM(Solver):
             return step
         error = self.move(problem, state)
         self.judge(problem, state, error)
-        apart = max(split.gap / (split.size or 1.0) for split in state.splits)
-        return Step(state.factors, state.objective, max(apart, 2 * state.descent.tol))  # the search is not over
+        return Step(state.factors, state.objective, math.inf)  # the search is not over
 
     def move(self, problem: Problem, state: Search) -> float:
         """One round over the copies; the error of the free ones."""
@@ -255,7 +254,7 @@ class ADMM(Solver):
         if best < (1 - WORTH) * state.gained[1]:
             state.gained = state.n_iter, best
         since = max(state.gained[0], state.fresh[0] if self.may_replace(problem, state) else 0)
-        exact = best <= EXACT * problem.data.norm
+        exact = best <= max(EXACT, state.descent.tol) * problem.data.norm
         if exact or state.n_iter >= self.search or state.n_iter - since >= self.patience:
             state.over = True
             state.descent = FINISH.init(problem, state.factors, state.descent.tol, state.descent.rng)

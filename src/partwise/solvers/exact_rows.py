@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linprog
 
+from .. import interrupts
 from ..problem import Factors, Problem
 
 WORTH = 1e-9  # of its objective: what a row must gain, since linear programs are solved to about that
@@ -27,6 +28,7 @@ def exact_rows(problem: Problem, factors: Factors, mode: int) -> tuple[np.ndarra
     lower, upper = np.broadcast_to(lower, A.shape), np.broadcast_to(upper, A.shape)
     zero_weight, sums, gained = problem.loss.zero_weight, B.sum(axis=0), 0.0
     for i in range(A.shape[0]):
+        interrupts.check()
         entries = slice(indptr[i], indptr[i + 1])
         x = values[entries].astype(np.float64) * scale
         H = B if indices is None else B[indices[entries]]

@@ -176,7 +176,7 @@ class Greedy(Solver):
         return state
 
     def details(self, problem, state):
-        return {"path": state.path}
+        return {"path": state.path if self.keep else tuple(replace(rung, factors=None) for rung in state.path)}
 
     def step(self, problem, state):
         if not state.full:
@@ -212,7 +212,21 @@ class Greedy(Solver):
         """One part less: the one whose loss raises the objective least."""
         parts = compact(state)
         left = np.delete(np.arange(state.count), np.argmin(importance(problem, parts)))
-        return self.arrive(problem, state, problem.tied(tuple(np.ascontiguousarray(A[:, left]) for A in parts)), None)
+        self.arrive(problem, state, problem.tied(tuple(np.ascontiguousarray(A[:, left]) for A in parts)), None)
+        if state.count == self.prune:
+            self.take_better(problem, state)
+        return Step(state.factors, state.fit, np.inf)
+
+    def take_better(self, problem: Problem, state: Growth) -> None:
+        """The parts that were there on the way up, where they are better than as many on the way down."""
+        *earlier, last = state.path
+        way_up = (rung for rung in earlier if rung.rank == last.rank and rung.status != "pruned")
+        best = min(way_up, key=lambda rung: rung.objective, default=last)
+        if best.objective < last.objective:
+            parts = problem.from_user(best.kept)
+            gained = last.gain + last.objective - best.objective
+            state.factors, state.fit = padded(problem, parts), replace(problem, rank=best.rank).fit(parts)
+            state.path = (*earlier, replace(best, gain=gained, bound=np.nan, status="pruned"))
 
     def arrive(self, problem: Problem, state: Growth, parts: Factors, atom: Atom | None) -> Step:
         """At another number of parts: weights, polish, and a rung of the path."""
@@ -241,7 +255,7 @@ class Greedy(Solver):
         if atom is not None:
             gained, bound = (x**2 / (2 * curvature_of(problem, atom)) for x in (atom.value, atom.bound))
             status = atom.status
-        kept = problem.to_user(parts) if self.keep else None
+        kept = problem.to_user(parts) if self.keep or problem.rank == self.prune else None
         objective, gained, bound = map(problem.user_objective, (fit, gained, bound))
         return Rung(problem.rank, objective, problem.relative(fit), gained, bound, status, kept)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..interrupts import at_once
 from .base import Structure
 
 
@@ -73,7 +74,8 @@ class Projection(Structure):
     def prox(self, A, step):
         given = np.ldexp(A, self.exponent)  # a copy, in the user's units
         given = given.T if self.transposed else given
-        answer = np.asarray(self.function(given))
+        with at_once():
+            answer = np.asarray(self.function(given))
         if answer.shape != given.shape:
             raise ValueError(
                 f"the projection {self.name!r} was given an array of shape {given.shape} and returned one of shape "

@@ -1,0 +1,197 @@
+"""Ctrl-C and time limits: a run stops between two pieces of work, never inside one.
+
+An exception that a signal handler raises while compiled code runs comes out of it as a SystemError, and in the middle
+of a clean-up it leaves that half done. So handlers are `held` back while partwise works, and `check`, which the loops
+and `kernels.threads.run` call, lets them speak. What they raise, and `TimeIsUp`, ends a run with the best so far.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK", "SIGALRM")  # what people end a run with, or a timer of theirs
+SIGNALS = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
+PATIENCE = 3  # signals in one call, from which on shields no longer hold
+
+
+class TimeIsUp(BaseException):
+    """The time limit has passed."""
+
+
+class _Signals:
+    """The handlers that are held back; they belong to the main thread."""
+
+    def __init__(self):
+        self.depth = self.count = self.at_once = 0
+        self.handlers: dict[int, Callable] = {}
+        self.pending: dict[int, Any] = {}  # signal -> frame
+
+    def hold(self) -> None:
+        if self.depth == 0:
+            self.count = 0
+            try:
+                for number in SIGNALS:
+                    handler = signal.getsignal(number)
+                    if callable(handler):  # not the defaults of the system, which do not come back
+                        self.handlers[number] = handler
+                        signal.signal(number, self.note)
+            except BaseException:
+                self.restore()
+                raise
+        self.depth += 1
+
+    def release(self) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            handlers = self.handlers
+            self.restore()
+            self.deliver(handlers)
+
+    def restore(self) -> None:
+        handlers, self.handlers = self.handlers, {}
+        for number, handler in reversed(handlers.items()):
+            if signal.getsignal(number) == self.note:  # not one that the user's code has set in the meantime
+                signal.signal(number, handler)
+
+    def note(self, number: int, frame) -> None:
+        self.pending[number] = frame
+        self.count += 1
+        if self.at_once:
+            self.deliver(self.handlers)
+
+    def deliver(self, handlers: dict[int, Callable]) -> None:
+        while self.pending:
+            number, frame = self.pending.popitem()
+            handlers[number](number, frame)
+
+    def forget(self) -> None:
+        """In a process that was forked while handlers were held back."""
+        self.restore()
+        self.__init__()  # type: ignore[misc]
+
+
+_signals = _Signals()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_signals.forget)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+class held:  # named as the context it is
+    """A context in which signals wait for `check`, or for its end."""
+
+    def __enter__(self):
+        self.active = _in_main_thread()
+        if self.active:
+            _signals.hold()
+
+    def __exit__(self, *_):
+        if self.active:
+            _signals.release()
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """A context for the user's own functions, which may never come back: signals are delivered as they come."""
+    if not _in_main_thread():
+        yield
+        return
+    _signals.at_once += 1
+    try:
+        yield
+    finally:
+        _signals.at_once -= 1
+
+
+@dataclass
+class _Work:
+    over: Callable[[], bool]  # whether the time is up
+    shielded: bool
+    stop: BaseException | None = None  # what `check` raised, and will again
+
+
+_work: ContextVar[_Work | None] = ContextVar("partwise_work", default=None)
+
+
+@contextmanager
+def stoppable(over: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """A context for work that `check` may stop: at a signal, or once `over()`."""
+    outer = _work.get()
+    with held():
+        token = _work.set(_Work(over, outer is not None and outer.shielded))
+        try:
+            yield
+        finally:
+            _work.reset(token)
+
+
+def check() -> None:
+    """Stop here if that was asked for; called where it is safe to stop."""
+    work = _work.get()
+    if work is None or (work.shielded and _signals.count < PATIENCE):
+        return
+    if work.stop is None:
+        try:
+            if _signals.pending and _in_main_thread():
+                _signals.deliver(_signals.handlers)
+            if work.over():
+                raise TimeIsUp
+        except BaseException as stop:
+            work.stop = stop
+    if work.stop is not None:
+        raise work.stop
+
+
+@contextmanager
+def _shield(up: bool) -> Iterator[None]:
+    work = _work.get()
+    if work is None:
+        yield
+        return
+    before, work.shielded = work.shielded, up
+    try:
+        yield
+    finally:
+        work.shielded = before
+
+
+def shielded():
+    """A context in which work is not stopped, but where `exposed`: what is asked for waits."""
+    return _shield(True)
+
+
+def exposed():
+    """A context in which work may be stopped, though what surrounds it is shielded."""
+    return _shield(False)
+
+
+@contextmanager
+def yielding() -> Iterator[None]:
+    """An exposed context that is left early, without an exception, where work is to stop: what there is by then counts.
+    The next `check` stops again."""
+    try:
+        with exposed():
+            yield
+    except BaseException as error:
+        work = _work.get()
+        if work is None or error is not work.stop:
+            raise
+
+
+def came() -> bool:
+    """Whether Ctrl-C was pressed and not acted upon yet; then it has been now."""
+    try:
+        if _in_main_thread():
+            _signals.deliver(_signals.handlers)
+    except KeyboardInterrupt:
+        return True
+    return False
