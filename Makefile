@@ -10,13 +10,16 @@ demo: $(VENV)/demo
 	$(RUN) partwise demo --out demo
 	@echo "open demo/report.html"
 
+# two to four workers, which compile for each other
+WORKERS := -n auto --maxprocesses 4 --dist worksteal
+
 test: $(VENV)/dev
 	$(RUN) ruff check .
-	$(RUN) pytest
+	$(RUN) pytest $(WORKERS)
 
 test-all: $(VENV)/dev
 	$(RUN) ruff check .
-	$(RUN) pytest -m "slow or not slow"
+	$(RUN) pytest $(WORKERS) -m "slow or not slow"
 
 # nn-fac is a peer in the race; the rest runs without it
 bench: $(VENV)/dev

@@ -23,9 +23,6 @@ from .conformance.tables import INITS, SOLVERS, problem_for
 
 X = make_parts(300, 200, 12, zeros=0.5, noise=0.2, random_state=0).X
 RNG = np.random.default_rng(0)
-pytestmark = pytest.mark.skipif(
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="this process was started with Ctrl-C ignored"
-)
 
 
 def pressed(call, signum=signal.SIGINT, longest=0.03):

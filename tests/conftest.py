@@ -1,0 +1,58 @@
+"""What all tests share: one compile cache for all workers, and Ctrl-C as in a terminal."""
+
+import signal
+import time
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import partwise as pw
+
+LONGEST = 300  # seconds that a worker waits for the others
+FITS = [
+    ("frobenius", "hals"),
+    ("frobenius", "gcd"),
+    ("frobenius", "admm"),
+    ("kl", "newton_kl"),
+    ("kl", "newton"),
+    ("l1", "weighted_median"),
+]
+
+
+def compile_kernels(dtype, store):
+    """Most of what a test may need, for one kind of data."""
+    rng = np.random.default_rng(0)
+    X = (rng.uniform(size=(20, 15)) * (rng.uniform(size=(20, 15)) < 0.7)).astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for loss, solver in FITS:
+            pw.factorize(store(X), 3, loss=loss, solver=solver, max_iter=2, tol=0, random_state=0)
+        pw.factorize(store(X), 3, structure_H=pw.structures.GroupSparsity(sparsity=0.4), max_iter=2, tol=0)
+        pw.factorize(store(X @ X.T), 3, symmetric=True, max_iter=2, tol=0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_compile_cache(request, tmp_path_factory):
+    """Each of several workers compiles a part, and waits for the rest: none compiles what another does."""
+    worker = getattr(request.config, "workerinput", None)
+    if worker is None:
+        return
+    folder, count = tmp_path_factory.getbasetemp().parent, worker["workercount"]
+    own = int(worker["workerid"].removeprefix("gw"))
+    for dtype, store in list(product([np.float64, np.float32], [np.asarray, sparse.csr_array]))[own::count]:
+        compile_kernels(dtype, store)
+    (folder / f"compiled-{own}").touch()
+    begun = time.monotonic()
+    while len(list(folder.glob("compiled-*"))) < count and time.monotonic() - begun < LONGEST:
+        time.sleep(0.1)
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_as_in_a_terminal():
+    """Workers, and processes in the background, are started with Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
