@@ -85,7 +85,7 @@ def interrupted(path, n, **changes):
     return path
 
 
-@pytest.mark.parametrize("n", [2, 17, 41, 50, 79])
+@pytest.mark.parametrize("n", [17, 79, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 41, 50))])
 @pytest.mark.parametrize("solver", [*registry.SOLVERS, "hals(shuffle=True)", "admm(search=12)"])
 def test_a_resumed_run_has_the_bits_of_one_that_was_never_stopped(solver, n, tmp_path):
     calls = []

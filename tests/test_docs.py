@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "docs/guide.md", "docs/structures.md", "docs/mixed_norm.md", "docs/greedy.md"]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [PAGES[0], *(pytest.param(page, marks=pytest.mark.slow) for page in PAGES[1:])])
 def test_examples_on_pages_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     failures, tests = doctest.testfile(str(ROOT / page), module_relative=False)
