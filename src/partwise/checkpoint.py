@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import time
-import warnings
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import interrupts
-from .errors import ArchiveError
+from .errors import ArchiveError, warn
 from .init import Init
 from .io.archive import read_archive, write_archive
 from .io.codec import decode, encode
@@ -79,11 +78,7 @@ class Keeper:
 
     def warn(self, error: BaseException) -> None:
         """A disk that is full or gone is no reason to lose the run."""
-        warnings.warn(
-            f"the checkpoint {self.path} could not be written ({error}); the run goes on without it",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        warn(f"the checkpoint {self.path} could not be written ({error}); the run goes on without it", RuntimeWarning)
 
 
 def read_checkpoint(path: str | Path, identity: dict[str, Any], problem: Problem) -> Snapshot:

@@ -15,6 +15,7 @@ from pathlib import Path
 from . import __version__
 from .certificate import Optimality
 from .datasets import make_swimmer
+from .errors import warn
 from .factorize import factorize
 from .io import read, write_result
 from .io.write import summary
@@ -165,7 +166,7 @@ def fit(options) -> int:
     try:
         why = result.unbounded or ("--no-certify says so" if options.no_certify else None)
         if why and options.one_more:
-            warnings.warn(f"--one-more is left out: {why}", UserWarning, stacklevel=2)
+            warn(f"--one-more is left out: {why}")
         if not (why or interrupted):  # Ctrl-C: somebody does not want to wait
             optimality = certified(result, X, options.one_more)
     except KeyboardInterrupt:
@@ -184,7 +185,7 @@ def certified(result: Result, X, one_more: bool) -> Optimality:
     except ValueError as error:
         if not one_more:
             raise
-        warnings.warn(f"--one-more is left out: {error}", UserWarning, stacklevel=2)
+        warn(f"--one-more is left out: {error}")
         return result.certify(X)
 
 

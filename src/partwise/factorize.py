@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -14,6 +13,7 @@ from .certificate import Certificate, certificate
 from .checkpoint import Keeper, identity_of, name_of, read_checkpoint
 from .conventions import Convention
 from .data import as_data
+from .errors import warn
 from .init import Given, Init, Random
 from .kernels.threads import limited
 from .limits import Limits
@@ -163,23 +163,19 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
 def warn_if_infeasible(proof: Certificate, stated: tuple[Structure, ...]) -> None:
     for name, violation, structure in zip("WH", proof.violations, stated):
         if violation > 0:
-            warnings.warn(
+            warn(
                 f"{name} is not in the set {structure}: it is off by up to {violation:.1e}. Sets are projected onto in "
                 "turns here, and did not come together: they may contradict each other, or be hard to meet at once. "
-                "See structure.exact, and result.certificate.",
-                UserWarning,
-                stacklevel=3,
+                "See structure.exact, and result.certificate."
             )
 
 
 def warn_if_unreached(proof: Certificate) -> None:
     if proof.unreached:
-        warnings.warn(
+        warn(
             f"{proof.unreached} positive entries of X have W H = 0, where this loss is infinite: they are counted with "
             "W H at a tiny share of X. The parts that are held are 0 there (features that were not seen before? then "
-            "leave them out, or fit again with them), or the start or the bounds keep them at 0.",
-            UserWarning,
-            stacklevel=3,
+            "leave them out, or fit again with them), or the start or the bounds keep them at 0."
         )
 
 

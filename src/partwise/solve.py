@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
@@ -12,6 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from . import interrupts
+from .errors import warn
 from .init import Init
 from .limits import Clock, Limits
 from .problem import Factors, Measured, Problem, dead_parts
@@ -347,8 +347,7 @@ def warn_if_unfinished(run: Run, limits: Limits) -> None:
     )
     if last.stationarity <= limits.tol:
         reason = "The solver was not through: raise max_iter."
-    warnings.warn(
+    warn(
         f"Maximum number of iterations {last.n_iter} reached. Increase it to improve convergence. {reason}",
         ConvergenceWarning,
-        stacklevel=3,
     )

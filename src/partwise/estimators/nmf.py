@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative, validate_data
 
+from ..errors import warn
 from ..factorize import factorize
 from ..init import Init
 from ..losses import Loss
@@ -248,11 +248,9 @@ class NMF(Model):
         ):
             stated = None if given is None else resolve("structure", given)
             if name == "W" and stated is not None and not update_H and not stated.rowwise:
-                warnings.warn(
+                warn(
                     f"structure_W={stated} speaks of the training samples and has no meaning for new ones: "
-                    "transform takes W to be nonnegative only.",
-                    UserWarning,
-                    stacklevel=4,
+                    "transform takes W to be nonnegative only."
                 )
                 stated = None
             structure: Structure = NonNegative() if stated is None else NonNegative() & stated
@@ -267,7 +265,7 @@ class NMF(Model):
             return self._custom(X, W, H)
         if not update_H:
             if W is not None:
-                warnings.warn("When update_H=False, the provided initial W is not used.", RuntimeWarning, stacklevel=4)
+                warn("When update_H=False, the provided initial W is not used.", RuntimeWarning)
             expected = getattr(self, "_n_components", self._wanted(None))  # what was learnt, or what the caller says
             H = check_start(H, (expected, X.shape[1]), "NMF (input H)")
             rank = H.shape[0]
@@ -275,18 +273,15 @@ class NMF(Model):
                 raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")
             return rank, self._loss().start or (self._flat(X, H), H)
         if W is not None or H is not None:
-            warnings.warn(
+            warn(
                 "When init!='custom', provided W or H are ignored. Set  init='custom' to use them as initialization.",
                 RuntimeWarning,
-                stacklevel=4,
             )
         if self.init == "nndsvd" and self._multiplicative():
-            warnings.warn(
+            warn(
                 "The multiplicative update ('mu') solver cannot update zeros present in the initialization, and so "
                 "leads to poorer results when used jointly with init='nndsvd'. You may try init='nndsvda' or "
-                "init='nndsvdar' instead.",
-                UserWarning,
-                stacklevel=4,
+                "init='nndsvdar' instead."
             )
         return self._wanted(self._given_rank() or X.shape[1]), self.init
 

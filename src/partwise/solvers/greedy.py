@@ -8,13 +8,12 @@ weights, and alternating rounds over all parts so far.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import ArchiveError
+from ..errors import ArchiveError, warn
 from ..init.empty import Empty
 from ..limits import is_number
 from ..oracles.chain import GAP, Atom, next_atom
@@ -150,11 +149,9 @@ class Greedy(Solver):
         count = given[0].shape[1]
         parts, full, tied = padded(problem, given), count == problem.rank, bool(problem.symmetric)
         if full:
-            warnings.warn(
+            warn(
                 f"the start has all {count} parts already, so none is found one at a time: leave out init, or give one "
-                "with parts that are zero",
-                UserWarning,
-                stacklevel=2,
+                "with parts that are zero"
             )
         return Growth(parts, problem.fit(parts), count, (), full, None, tied, rng, tol)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import warn
 from ..interrupts import at_once
 from .base import Structure
 
@@ -57,11 +57,9 @@ class Projection(Structure):
         probe = np.random.default_rng(0).standard_normal(shape)
         once = bound.prox(np.abs(probe) if self.nonnegative else probe, 0.0)
         if not np.allclose(bound.prox(once, 0.0), once, rtol=1e-6, atol=1e-9 * float(np.abs(once).max(initial=0))):
-            warnings.warn(
+            warn(
                 f"the projection {self.name!r} of {name} is not idempotent: applied to its own result it changes it. "
-                "The factors returned are its last result; if that is not a point of your set, mend the function.",
-                UserWarning,
-                stacklevel=6,
+                "The factors returned are its last result; if that is not a point of your set, mend the function."
             )
         return bound
 
