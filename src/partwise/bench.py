@@ -23,6 +23,7 @@ from . import registry
 from . import structures as s
 from .data import as_data
 from .datasets import make_parts
+from .estimators.sklearn_private import nmf_updates
 from .init import Random
 from .problem import Factors, Problem, pose
 
@@ -93,30 +94,25 @@ def scikit_learn(contest: Contest, W: np.ndarray, H: np.ndarray) -> Iterator[Cal
 
 def coordinate_descent(contest: Contest, W: np.ndarray, H: np.ndarray) -> Iterator[Callable[[], Factors]]:
     """The iterations of scikit-learn's solver "cd"."""
-    from sklearn.decomposition._nmf import _update_coordinate_descent  # noqa: PLC0415  # private, and only needed here
-
+    update, _, _ = nmf_updates()
     W, H, rng = W.copy(), H.copy(), check_random_state(0)
     while True:
-        _update_coordinate_descent(contest.X, W, H, contest.l1, 0.0, False, rng)
-        _update_coordinate_descent(contest.X.T, H, W, contest.l1, 0.0, False, rng)
+        update(contest.X, W, H, contest.l1, 0.0, False, rng)
+        update(contest.X.T, H, W, contest.l1, 0.0, False, rng)
         yield lambda: (W, H)
 
 
 def multiplicative_updates(contest: Contest, W: np.ndarray, H: np.ndarray) -> Iterator[Callable[[], Factors]]:
     """The iterations of scikit-learn's solver "mu"; its penalties act per entry, as ours here."""
-    from sklearn.decomposition._nmf import (  # noqa: PLC0415  # private, and only needed here
-        _multiplicative_update_h,
-        _multiplicative_update_w,
-    )
-
+    _, update_w, update_h = nmf_updates()
     beta = contest.problem.loss.degree
     gamma = 1 / (2 - beta) if beta < 1 else (1 / (beta - 1) if beta > 2 else 1.0)
     W, Ht = W.copy(), np.ascontiguousarray(H.T)
     while True:
-        W, *_ = _multiplicative_update_w(contest.X, W, Ht, beta, contest.l1, 0.0, gamma)
+        W, *_ = update_w(contest.X, W, Ht, beta, contest.l1, 0.0, gamma)
         if beta < 1:
             W[W < EPS] = 0
-        Ht = _multiplicative_update_h(contest.X, W, Ht, beta, contest.l1, 0.0, gamma)
+        Ht = update_h(contest.X, W, Ht, beta, contest.l1, 0.0, gamma)
         if beta <= 1:
             Ht[Ht < EPS] = 0
         yield partial(tall, W, Ht)

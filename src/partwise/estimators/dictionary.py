@@ -5,8 +5,6 @@ from __future__ import annotations
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..factorize import factorize
@@ -17,6 +15,7 @@ from ..solvers import Solver
 from ..structures import Fixed, NonNegative, Sparse, Structure, UnitNorm
 from ..validation import DTYPES, SPARSE
 from .base import Model, whole
+from .sklearn_private import Interval, fit_context
 
 
 class Dictionary(Model):
@@ -132,7 +131,7 @@ class Dictionary(Model):
         self.fit_transform(X)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X, y=None):
         """Learn the atoms and return the codes of X, (n_samples, n_components)."""
         X = validate_data(self, X, accept_sparse=SPARSE, dtype=DTYPES)

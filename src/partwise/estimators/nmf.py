@@ -6,8 +6,6 @@ import dataclasses
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative, validate_data
 
 from ..errors import warn
@@ -21,6 +19,7 @@ from ..solvers import HALS, MU, Solver
 from ..structures import Elastic, Fixed, NonNegative, Structure
 from ..validation import DTYPES, SPARSE
 from .base import Model, whole
+from .sklearn_private import Interval, StrOptions, check_parameters, fit_context, validate_params
 
 
 class NMF(Model):
@@ -164,7 +163,7 @@ class NMF(Model):
         self.fit_transform(X, **params)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X, y=None, W=None, H=None):
         """Learn the parts of X and return W, (n_samples, n_components). W and H: the start, with init="custom"."""
         X = validate_data(self, X, accept_sparse=SPARSE, dtype=DTYPES, ensure_non_negative=True)
@@ -360,7 +359,7 @@ def non_negative_factorization(X, W=None, H=None, n_components="auto", *, update
     W, H, n_iter
     """
     estimator = NMF(n_components=n_components, **params)
-    estimator._validate_params()
+    check_parameters(estimator)
     X = check_array(X, accept_sparse=SPARSE, dtype=DTYPES, ensure_non_negative=True)
     result = estimator._factorize(X, W, H, update_H)
     return result.W, np.ascontiguousarray(result.H), result.n_iter
