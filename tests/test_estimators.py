@@ -205,6 +205,41 @@ def test_transform_keeps_structures_that_make_sense_for_new_rows():
     assert W.shape == (5, 3)
 
 
+def bad_values():
+    for value, said in ((np.nan, "X contains 1 NaN entries"), (np.inf, "X contains 1 infinite entries")):
+        spoilt = X.copy()
+        spoilt[2, 3] = value
+        for store in (np.asarray, sparse.csr_array, pd.DataFrame):
+            yield store(spoilt), said
+    yield [["a", "b"]], "X must be a matrix of numbers"
+    yield np.ma.masked_greater(X, X.mean()), "X has masked entries"
+
+
+DOORS = {
+    "NMF.fit": lambda X: pw.NMF(2).fit(X),
+    "NMF.transform": lambda bad: pw.NMF(2, max_iter=2).fit(X).transform(bad),
+    "Dictionary.fit": lambda X: pw.Dictionary(2, nonzeros=1).fit(X),
+    "Dictionary.transform": lambda bad: pw.Dictionary(2, nonzeros=1, max_iter=2).fit(X).transform(bad),
+    "non_negative_factorization": lambda X: pw.non_negative_factorization(X, n_components=2),
+}
+
+
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+def test_data_that_cannot_be_used_get_our_own_sentence(door):
+    for bad, said in bad_values():
+        with pytest.raises(ValueError, match=f"^{said}") as caught:
+            door(bad)
+        assert len(str(caught.value)) < 250
+        assert "HistGradientBoosting" not in str(caught.value)
+
+
+def test_weights_of_another_model_are_refused():
+    model = pw.NMF(3, max_iter=2).fit(X)
+    assert model.inverse_transform(X[:, :3]).shape == X.shape
+    with pytest.raises(ValueError, match=r"takes weights of shape \(n_samples, 3\).*got shape \(40, 12\)"):
+        model.inverse_transform(X)
+
+
 # -- what is added -------------------------------------------------------------------------------------------
 
 
@@ -267,6 +302,10 @@ def test_shuffle_changes_the_path_and_follows_the_seed():
     [
         ({"loss": "frobenius", "beta_loss": 2}, "say the same thing: give only one"),
         ({"beta_loss": 1, "loss": "kl"}, "say the same thing: give only one"),
+        ({"beta_loss": "l1"}, "beta_loss takes what scikit-learn's does.*: use loss='l1' for L1"),
+        ({"beta_loss": "kl"}, "use loss='kl' for KL"),
+        ({"beta_loss": pw.losses.L1(zero_weight=0.5)}, r"use loss=L1\(zero_weight=0.5\)"),
+        ({"beta_loss": "kullback"}, "unknown loss 'kullback'.* Did you mean 'kullback-leibler'"),
         ({"beta_loss": 0}, "When beta_loss <= 0 and X contains zeros"),
         ({"beta_loss": 1, "solver": "hals"}, "HALS minimises least squares only.* These can: newton_kl, newton, mu"),
         (

@@ -29,15 +29,18 @@ def checked_data(X, name="X"):
     try:
         X = check_array(X, accept_sparse=SPARSE, dtype=DTYPES, ensure_all_finite=False, input_name=name)
     except (TypeError, ValueError) as error:
-        first, *_ = str(error).splitlines()  # the rest shows the array
-        raise type(error)(f"{name} must be a matrix of numbers, dense or sparse: {first.rstrip(':')}") from error
+        first, *rest = str(error).splitlines()  # which show the array, and may say what to do
+        advice = "".join(f". {line}" for line in rest if line.startswith("Reshape"))
+        raise type(error)(
+            f"{name} must be a matrix of numbers, dense or sparse: {first.rstrip(':')}{advice}"
+        ) from error
     values = X.data if issparse(X) else X
     for bad, is_bad in (("NaN", np.isnan), ("infinite", np.isinf)):
         count = sum(np.count_nonzero(is_bad(rows)) for rows in np.array_split(values, 64))
         if count:
             raise ValueError(
-                f"{name} contains {count} {bad} entries: partwise does not take them as missing yet. "
-                "Fill them in, or drop the rows or columns that hold them."
+                f"{name} contains {count} {bad} entries: partwise takes finite numbers only, no missing values yet. "
+                "Fill them in, with sklearn.impute for one, or drop the rows or columns that hold them."
             )
     return X
 

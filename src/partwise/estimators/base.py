@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..result import Result
+from ..validation import checked_data
 
 
 class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A factorization whose parts are `components_`."""
+
+    def _checked(self, X, reset: bool = True):
+        """X as `factorize` takes it, with its sentences for what it does not take; the names and the number of features
+        are remembered, or compared with those of `fit` unless `reset`."""
+        checked = checked_data(X)
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        return checked
 
     def _learn(self, result: Result) -> np.ndarray:
         """Keep the result as attributes; returns W."""
@@ -24,6 +32,11 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def inverse_transform(self, X):
         """`X @ components_`, for X of shape (n_samples, n_components)."""
         check_is_fitted(self)
+        if np.shape(X)[-1:] != (self.n_components_,):
+            raise ValueError(
+                f"inverse_transform takes weights of shape (n_samples, {self.n_components_}), as transform gives them; "
+                f"got shape {np.shape(X)}"
+            )
         return X @ self.components_
 
     @property

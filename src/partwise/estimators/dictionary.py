@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..factorize import factorize
 from ..init import Init
@@ -13,7 +13,6 @@ from ..progress import print_line
 from ..result import Result
 from ..solvers import Solver
 from ..structures import Fixed, NonNegative, Sparse, Structure, UnitNorm
-from ..validation import DTYPES, SPARSE
 from .base import Model, whole
 from .sklearn_private import Interval, fit_context
 
@@ -134,7 +133,7 @@ class Dictionary(Model):
     @fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X, y=None):
         """Learn the atoms and return the codes of X, (n_samples, n_components)."""
-        X = validate_data(self, X, accept_sparse=SPARSE, dtype=DTYPES)
+        X = self._checked(X)
         atoms = UnitNorm(per="component")
         result = self._factorize(
             X,
@@ -151,7 +150,7 @@ class Dictionary(Model):
         """The codes of X in the atoms, each row on its own: orthogonal matching pursuit, then exchanges of atoms while
         they gain."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=SPARSE, dtype=DTYPES, reset=False)
+        X = self._checked(X, reset=False)
         H = self.components_.astype(X.dtype, copy=False)
         zeros = np.zeros((X.shape[0], len(H)), dtype=X.dtype)
         return self._factorize(X, len(H), structure_H=Fixed(H), solver="palm", init=(zeros, H)).W

@@ -6,7 +6,7 @@ import dataclasses
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative
 
 from ..errors import warn
 from ..factorize import factorize
@@ -17,9 +17,11 @@ from ..registry import resolve
 from ..result import Result
 from ..solvers import HALS, MU, Solver
 from ..structures import Elastic, Fixed, NonNegative, Structure
-from ..validation import DTYPES, SPARSE
+from ..validation import checked_data
 from .base import Model, whole
 from .sklearn_private import Interval, StrOptions, check_parameters, fit_context, validate_params
+
+BETA_LOSSES = ("frobenius", "kullback-leibler", "itakura-saito")  # scikit-learn's names
 
 
 class NMF(Model):
@@ -100,7 +102,7 @@ class NMF(Model):
         "n_components": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],
         "init": [str, Init, tuple, list, Result, None],
         "solver": [str, Solver],
-        "beta_loss": [StrOptions({"frobenius", "kullback-leibler", "itakura-saito"}), Real],
+        "beta_loss": [str, Real, Loss],  # names that are not scikit-learn's get our own sentence
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
@@ -166,13 +168,13 @@ class NMF(Model):
     @fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X, y=None, W=None, H=None):
         """Learn the parts of X and return W, (n_samples, n_components). W and H: the start, with init="custom"."""
-        X = validate_data(self, X, accept_sparse=SPARSE, dtype=DTYPES, ensure_non_negative=True)
+        X = self._checked(X)
         return self._learn(self._factorize(X, W, H, update_H=True))
 
     def transform(self, X):
         """The best W for X with the parts held, each row on its own."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=SPARSE, dtype=DTYPES, reset=False, ensure_non_negative=True)
+        X = self._checked(X, reset=False)
         return self._factorize(X, None, self.components_.astype(X.dtype, copy=False), update_H=False).W
 
     def __sklearn_tags__(self):
@@ -213,6 +215,12 @@ class NMF(Model):
         if self.loss is not None and self.beta_loss != "frobenius":
             raise ValueError(
                 f"loss={self.loss!r} and beta_loss={self.beta_loss!r} say the same thing: give only one of them"
+            )
+        if not isinstance(self.beta_loss, Real) and self.beta_loss not in BETA_LOSSES:
+            other = resolve("loss", self.beta_loss)  # or it is none at all
+            raise ValueError(
+                f"beta_loss takes what scikit-learn's does, a number or one of {', '.join(map(repr, BETA_LOSSES))}: "
+                f"use loss={self.beta_loss!r} for {other}"
             )
         spec = self.beta_loss if self.loss is None else self.loss
         if self.solver == "cd" and not isinstance(spec, Loss) and spec not in (2, "frobenius"):
@@ -360,6 +368,5 @@ def non_negative_factorization(X, W=None, H=None, n_components="auto", *, update
     """
     estimator = NMF(n_components=n_components, **params)
     check_parameters(estimator)
-    X = check_array(X, accept_sparse=SPARSE, dtype=DTYPES, ensure_non_negative=True)
-    result = estimator._factorize(X, W, H, update_H)
+    result = estimator._factorize(checked_data(X), W, H, update_H)
     return result.W, np.ascontiguousarray(result.H), result.n_iter
