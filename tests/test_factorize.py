@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 import partwise as pw
-from partwise import solvers
+from partwise import registry, solvers
 from partwise import structures as s
 from partwise.data import as_data
 from partwise.datasets import make_parts
@@ -78,8 +78,20 @@ BAD = {
         {"structure_H": "nonegative"},
         "unknown structure 'nonegative'.* Did you mean",
     ),
-    "structure text": ((X, 3), {"structure_H": "l1("}, "does not make sense"),
-    "structure arguments": ((X, 3), {"structure_H": "l1()"}, "does not make sense"),
+    "no structure name": ((X, 3), {"structure_H": "l1(1) &"}, "the name of a structure is missing; known are"),
+    "structure text": ((X, 3), {"structure_H": "l1("}, "does not make sense: write name"),
+    "deep text": ((X, 3), {"structure_H": f"l1({'(' * 10000}"}, "does not make sense: write name"),
+    "structure arguments": ((X, 3), {"structure_H": "l1()"}, r"does not make sense: l1 takes weight; write l1\(0.1\)"),
+    "missing argument": ((X, 3), {"structure_W": "sparse"}, r"sparse takes k, per='item'; write sparse\(3\)$"),
+    "unknown argument": ((X, 3), {"structure_W": "hoyer(sparsty=0.5)"}, "hoyer takes s, per='component'; write hoyer"),
+    "too many arguments": ((X, 3), {"structure_W": "simplex(1, 2)"}, "simplex takes per='item'; write simplex"),
+    "none taken": ((X, 3), {"init": "spa(3)"}, "spa takes no arguments; write spa$"),
+    "option of a solver": ((X, 3), {"solver": "hals(swep=2)"}, r"hals takes sweeps=None, .*; write hals\(sweeps=2\)"),
+    "word without quotes": (
+        (X, 3),
+        {"solver": "greedy(polish=end)"},
+        "end is not a number; a word needs quotes, 'end'",
+    ),
     "nndsvd rank": ((X, 25), {"init": "nndsvd"}, "can only be used when n_components <= min"),
     "W shape": (
         (X, 3),
@@ -93,6 +105,14 @@ BAD = {
     ),
     "NaN start": ((X, 3), {"init": (PLANTED.W * np.nan, PLANTED.H)}, "the initial W contains NaN"),
     "three arrays": ((X, 3), {"init": (X, X, X)}, "must be a pair"),
+    "text start": (
+        (X, 3),
+        {"init": (PLANTED.W.astype(str), PLANTED.H)},
+        "the initial W must be a matrix of real numbers",
+    ),
+    "ragged start": ((X, 3), {"init": (PLANTED.W, [[1, 2], [3]])}, "the initial H must be a matrix of real numbers"),
+    "sparse start": ((X, 3), {"init": (sparse.csr_array(PLANTED.W), PLANTED.H)}, "as a dense array"),
+    "n_init True": ((X, 3), {"n_init": True}, "n_init must be a whole number >= 1"),
     "mu and free": (
         (X, 3),
         {"solver": "mu", "structure_H": s.Free()},
@@ -124,6 +144,69 @@ def test_bad_input_gets_one_clear_sentence(args, options, message):
     with pytest.raises(ValueError, match=message) as caught:
         pw.factorize(*args, **options)
     assert len(str(caught.value)) < 500
+
+
+TOPICS = {
+    "parts that add up to 1": ({"structure_H": s.Simplex(per="component")}, r"normalize=\('H', 'l1'\) in factorize"),
+    "weights that add up to 1": ({"structure_W": "simplex"}, "divide each sample of W by its l1 norm after the fit"),
+    "norm 1": ({"structure_W": s.NonNegative() & s.UnitNorm()}, r"normalize=\('W', 'l2'\)"),
+    "few nonzeros": ({"structure_W": "nonnegative & sparse(2)"}, "L1 penalties on both factors"),
+    "several": ({"structure_H": s.Simplex() & s.Orthogonal()}, "divide each feature of H .* or L1 penalties"),
+    "0/1": ({"structure_H": s.Binary()}, "use loss='frobenius' or 'l1'"),
+    "shape": ({"structure_H": "nonnegative & smooth(1)"}, "use loss='frobenius'.$"),
+    "with a solver": ({"structure_H": s.Simplex(), "solver": "newton_kl"}, "use loss='frobenius', or divide"),
+}
+
+
+@pytest.mark.parametrize("loss", ["kl", "itakura-saito", 1.5])
+@pytest.mark.parametrize("options, way_out", TOPICS.values(), ids=TOPICS)
+def test_structures_that_a_loss_does_not_take_come_with_a_way_out(loss, options, way_out):
+    with pytest.raises(IncompatibleError, match=way_out) as caught:
+        pw.factorize(X + 1, 3, loss=loss, **options)
+    message = str(caught.value)
+    assert "entry by entry (NonNegative, L1, L2, Elastic, Box, Fixed), not" in message or "solver" in options
+    assert len(message) < 400
+
+
+def test_every_example_in_a_message_is_one():
+    for kind, (names, _) in registry.KINDS.items():
+        for name in names:
+            example = registry.takes(name, names[name]).rpartition("write ")[2]
+            assert resolve(kind, example) is not None
+
+
+def test_an_array_is_no_start_and_is_not_printed():
+    with pytest.raises(TypeError, match=r"must be a pair \(W, H\), got one array of shape \(30, 20\)"):
+        pw.factorize(X, 3, init=X)
+    with pytest.raises(TypeError, match="structure must be one of") as caught:
+        pw.factorize(X, 3, structure_W=X)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kl", "l1"])
+def test_more_parts_than_the_smaller_side_are_warned_of(loss):
+    options = {"max_iter": 1, "tol": 0, "random_state": 0}
+    with pytest.warns(UserWarning, match=r"rank 21 is above min\(X.shape\) = 20: .* Take a smaller rank, or say more"):
+        pw.factorize(X, 21, loss=loss, **options)
+    penalised = {"structure_W": "nonnegative & l1(1)", "structure_H": "nonnegative & l1(1)"}
+    meant = [{"solver": "greedy", "rank": 21}, {"structure_W": "nonnegative & sparse(2)", "rank": 21}]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pw.factorize(X, 20, loss=loss, **options)
+        pw.factorize(X, 21, loss=loss, **penalised, **options)
+        for choice in meant if loss == "frobenius" else []:
+            pw.factorize(X, **options | choice)
+        pw.factorize(X, 21, loss=loss, structure_H=s.Fixed(np.ones((21, 20))), **options)
+
+
+@pytest.mark.parametrize("init", ["smooth-l1", "greedy-l1"])
+def test_starts_for_the_l1_loss_are_warned_of_elsewhere(init):
+    options = {"init": init, "max_iter": 1, "tol": 0, "random_state": 0}
+    with pytest.warns(UserWarning, match=f"init='{init}' fits the L1 loss.* for Frobenius.* use init=None"):
+        pw.factorize(X, 3, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pw.factorize(X, 3, loss="l1", **options)
 
 
 def test_incompatible_pairs_have_their_own_error():
@@ -177,6 +260,7 @@ DEGENERATE = {
 def test_degenerate_data(X, error, solver, store):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="rank 2 is above")
         for rank in (1, 2):
             result = pw.factorize(store(X), rank, solver=solver, init="random", random_state=0, tol=0, max_iter=300)
             assert np.isfinite(result.W).all()

@@ -289,7 +289,7 @@ def test_signed_factors_need_a_dense_array():
 def test_other_solvers_say_what_can():
     with pytest.raises(IncompatibleError, match="These can: weighted_median"):
         pw.factorize(SPOILT.X, 3, loss="l1", solver="hals")
-    with pytest.raises(IncompatibleError, match=r"Binary\(\) goes with the losses 'frobenius' and 'l1'") as error:
+    with pytest.raises(IncompatibleError, match=r"not Binary\(\) for W: use loss='frobenius' or 'l1'") as error:
         pw.factorize(SPOILT.X, 3, loss="kl", structure_W=s.Binary())
     assert "gcd" not in str(error.value)  # which has nothing to do with it
 

@@ -130,6 +130,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         problem = pose_as(symmetric, data, resolve("loss", loss), stated, rank).normalized()
         rng = checked_random_state(random_state)
         chosen, reason = choose(problem, solver)
+        warn_if_overcomplete(problem, chosen)
         convention = Convention(problem, normalize, sort)
         starts = make_starts(problem, init, n_init, chosen)
         snapshot = None
@@ -207,17 +208,30 @@ def make_result(problem: Problem, run: Run, proof: Certificate, stated: tuple, a
     )
 
 
+def warn_if_overcomplete(problem: Problem, solver: Solver) -> None:
+    """Where `X I` and `I X` are answers: more parts than the smaller side of X, which nothing else is wanted of."""
+    smaller = min(problem.data.shape)
+    plain = all(s.elementwise is not None and s.elementwise.plain for s in problem.structures)
+    if problem.rank > smaller and plain and not problem.symmetric and not solver.rank_is_limit:
+        warn(
+            f"rank {problem.rank} is above min(X.shape) = {smaller}: W H can be X itself in many ways, and parts "
+            "mean little. Take a smaller rank, or say more of the factors with structure_W and structure_H."
+        )
+
+
 def make_starts(problem: Problem, spec, n_init: int | None, solver: Solver) -> list[Init]:
     """As many starts as asked for, or as the solver takes, from a name, an Init, arrays or a Result."""
     spec = solver.begins_with if spec is None else spec
     if n_init is None:
         n_init = solver.starts(problem) if spec is None or as_init(spec).seeded else 1
-    if not isinstance(n_init, int | np.integer) or n_init < 1:
+    if isinstance(n_init, bool) or not isinstance(n_init, int | np.integer) or n_init < 1:
         raise ValueError(f"n_init must be a whole number >= 1, got {n_init!r}")
     if spec is None:
         first = default_init(problem)
         return [first] + [first if first.seeded else Random()] * (n_init - 1)
     start = as_init(spec)
+    if start.for_l1 and problem.loss.beta is not None:
+        warn(f"init={start.name!r} fits the L1 loss, and is made for it: for {problem.loss} use init=None or 'random'")
     if n_init > 1 and start is solver.begins_with:
         name = type(solver).__name__
         raise ValueError(f"{name} begins with no parts, so n_init={n_init} would repeat one run: use n_init=1")
@@ -247,4 +261,6 @@ def as_init(spec) -> Init:
         if len(spec) != 2:
             raise ValueError(f"init as arrays must be a pair (W, H), got {len(spec)} items")
         return Given.public(*spec)
+    if isinstance(spec, np.ndarray):
+        raise TypeError(f"init as arrays must be a pair (W, H), got one array of shape {spec.shape}")
     return resolve("init", spec)

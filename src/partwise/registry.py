@@ -2,10 +2,13 @@
 
 import ast
 import difflib
+import inspect
 import math
 import operator
+import reprlib
 from dataclasses import replace
 from functools import partial, reduce
+from itertools import takewhile
 from numbers import Real
 from typing import Any
 
@@ -72,6 +75,38 @@ INITS = {
     "smooth-l1": init.SmoothL1,
 }
 
+SHORT = reprlib.Repr()  # of what was given, in messages
+SHORT.maxstring = SHORT.maxother = 80
+
+# how names with arguments are written, where the first default is no good example
+EXAMPLES = {
+    "hals": "hals(sweeps=2)",
+    "beta": "beta(1.5)",
+    "box": "box(0, 1)",
+    "elastic": "elastic(0.1, 0.1)",
+    "equal_nonzeros": "equal_nonzeros(3)",
+    "fixed": "fixed([[1, 0], [0, 1]])",
+    "group_sparsity": "group_sparsity(sparsity=0.7)",
+    "hoyer": "hoyer(0.7)",
+    "l1": "l1(0.1)",
+    "l2": "l2(0.1)",
+    "orthogonal_to": "orthogonal_to(0)",
+    "pattern": "pattern([2, 3], 1)",
+    "smooth": "smooth(0.1)",
+    "sparse": "sparse(3)",
+}
+
+NORMALIZED: dict[type, str] = {structures.Simplex: "l1", structures.UnitNorm: "l2"}  # what scale can do by itself
+WITH_ZEROS = (
+    structures.Sparse,
+    structures.Pattern,
+    structures.EqualNonzeros,
+    structures.Hoyer,
+    structures.GroupSparsity,
+    structures.OrthogonalTo,
+    structures.Orthogonal,
+)
+
 KINDS: dict[str, tuple[dict[str, Any], type]] = {
     "loss": (LOSSES, losses.Loss),
     "structure": (STRUCTURES, structures.Structure),
@@ -89,9 +124,8 @@ def resolve(kind: str, spec):
         named = {2.0: losses.Frobenius, 1.0: losses.KL, 0.0: losses.ItakuraSaito}
         return named[number]() if number in named else losses.Beta(number)
     if not isinstance(spec, str):
-        raise TypeError(
-            f"{kind} must be one of {', '.join(map(repr, names))}, or a partwise {base.__name__}; got {spec!r}"
-        )
+        known, got = ", ".join(map(repr, names)), SHORT.repr(spec)
+        raise TypeError(f"{kind} must be one of {known}, or a partwise {base.__name__}; got {got}")
     terms = spec.split("&") if kind == "structure" else [spec]
     return reduce(operator.and_, [build(kind, term.strip()) for term in terms])
 
@@ -109,19 +143,38 @@ def as_number(spec) -> float | None:
 def build(kind: str, text: str):
     """The object that `name` or `name(literals)` describes; nothing in the text is run."""
     names, _ = KINDS[kind]
-    name, bracket, arguments = text.partition("(")
-    if name.strip().lower() not in names:
-        raise UnknownNameError(unknown(kind, name.strip(), names))
+    written, bracket, arguments = text.partition("(")
+    name = written.strip().lower()
+    if name not in names:
+        raise UnknownNameError(unknown(kind, written.strip(), names))
     try:
-        call = ast.parse(f"f({arguments}" if bracket else "f()", mode="eval").body
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-            raise SyntaxError("write name(numbers), and & between structures")
-        values = [literal(value) for value in call.args]
-        options = {str(option.arg): literal(option.value) for option in call.keywords}
-        return names[name.strip().lower()](*values, **options)
-    except (SyntaxError, TypeError, ValueError) as error:
-        reason = error.msg if isinstance(error, SyntaxError) else error
-        raise ValueError(f"{kind} {text!r} does not make sense: {reason}") from error
+        values, options = arguments_of(f"f({arguments}" if bracket else "f()")
+        try:
+            inspect.signature(names[name]).bind(*values, **options)
+        except TypeError:
+            raise ValueError(takes(name, names[name])) from None
+        return names[name](*values, **options)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{kind} {SHORT.repr(text)} does not make sense: {error}") from error
+
+
+def arguments_of(call: str) -> tuple[list, dict]:
+    """The literals in the brackets of a call."""
+    try:
+        node = ast.parse(call, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        node = None
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        raise ValueError("write name(arguments), such as hals(sweeps=2), and & between structures")
+    return [literal(value) for value in node.args], {str(o.arg): literal(o.value) for o in node.keywords}
+
+
+def takes(name: str, maker) -> str:
+    """Which arguments a name takes, with an example; fields from `entries` on are not the user's."""
+    parameters = takewhile(lambda p: p.name != "entries", inspect.signature(maker).parameters.values())
+    listed = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters]
+    example = EXAMPLES.get(name, f"{name}({listed[0]})" if listed else name)
+    return f"{name} takes {', '.join(listed) or 'no arguments'}; write {example}"
 
 
 def literal(node: ast.expr):
@@ -133,7 +186,8 @@ def literal(node: ast.expr):
     try:
         return ast.literal_eval(node)
     except ValueError:
-        raise ValueError(f"{ast.unparse(node)} is not a number") from None
+        word = ast.unparse(node)
+        raise ValueError(f"{word} is not a number" + f"; a word needs quotes, '{word}'" * word.isidentifier()) from None
 
 
 def unknown(kind: str, spec: str, names) -> str:
@@ -141,7 +195,8 @@ def unknown(kind: str, spec: str, names) -> str:
     names = [*names, "auto"] if kind == "solver" else names
     near = difflib.get_close_matches(spec.lower(), names, n=2)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return f"unknown {kind} {spec!r}; known are {', '.join(map(repr, names))}.{hint}"
+    what = f"unknown {kind} {SHORT.repr(spec)}" if spec else f"the name of a {kind} is missing"
+    return f"{what}; known are {', '.join(map(repr, names))}.{hint}"
 
 
 def refusal(solver: solvers.Solver, problem: Problem) -> str | None:
@@ -159,17 +214,50 @@ def choose(problem: Problem, spec) -> tuple[solvers.Solver, str]:
             # where the same solver could with other parameters, the sentence says which
             itself = refusal(type(solver)(), problem) is None
             others = [] if itself else [name for name, cls in SOLVERS.items() if refusal(cls(), problem) is None]
-            hint = f" These can: {', '.join(others)}." if others else ""
-            raise IncompatibleError(f"{why}.{hint}")
+            hint = f"These can: {', '.join(others)}." if others else way_out(problem)
+            raise IncompatibleError(f"{why}. {hint}".strip())
         return settle(solver, problem, "asked for")
     able = [solver for solver in (cls() for cls in SOLVERS.values()) if refusal(solver, problem) is None]
     if not able:
+        if why := way_out(problem):
+            raise IncompatibleError(why)
         # what solvers of other losses say would only hide the reason
         plain = replace(problem, structures=(structures.NonNegative(),) * len(problem.structures))
         right = [name for name, cls in SOLVERS.items() if refusal(cls(), plain) is None] or list(SOLVERS)
         raise IncompatibleError(f"no solver takes this loss with these structures: {reasons(problem, right)}")
     best = max(able, key=lambda solver: solver.prefer(problem)[0])
     return settle(best, problem, best.prefer(problem)[1])
+
+
+def way_out(problem: Problem) -> str:
+    """What to do about a structure that goes with least squares alone, where the loss is another; else nothing."""
+    for name, structure in zip("WH", problem.structures):
+        entries = structure.elementwise
+        if problem.loss.quadratic or (entries is not None and not entries.binary):
+            continue
+        losses = "loss='frobenius'" if entries is None else "loss='frobenius' or 'l1'"
+        others = "".join(f", or {other}" for other in instead(structure, name))
+        return (
+            f"{problem.loss} takes structures that act entry by entry (NonNegative, L1, L2, Elastic, Box, Fixed), "
+            f"not {structure} for {name}: use {losses}{others}."
+        )
+    return ""
+
+
+def instead(structure: structures.Structure, name: str) -> list[str]:
+    """Ways to something like a structure with any loss."""
+    parts = getattr(structure, "members", [structure])  # of several that have no closed form together
+    found = []
+    for part in parts:
+        if norm := NORMALIZED.get(type(part)):
+            vector = {"W": "sample of W", "H": "feature of H"}[name]
+            by_component = f"normalize=({name!r}, {norm!r}) in factorize"
+            found.append(
+                by_component if part.per == "component" else f"divide each {vector} by its {norm} norm after the fit"
+            )
+        elif isinstance(part, WITH_ZEROS):
+            found.append("L1 penalties on both factors, 'nonnegative & l1(0.1)', which make zeros too")
+    return list(dict.fromkeys(found))
 
 
 def reasons(problem: Problem, names: list[str]) -> str:

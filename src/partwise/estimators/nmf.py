@@ -217,10 +217,10 @@ class NMF(Model):
                 f"loss={self.loss!r} and beta_loss={self.beta_loss!r} say the same thing: give only one of them"
             )
         if not isinstance(self.beta_loss, Real) and self.beta_loss not in BETA_LOSSES:
-            other = resolve("loss", self.beta_loss)  # or it is none at all
+            resolve("loss", self.beta_loss)  # it may be none at all
             raise ValueError(
                 f"beta_loss takes what scikit-learn's does, a number or one of {', '.join(map(repr, BETA_LOSSES))}: "
-                f"use loss={self.beta_loss!r} for {other}"
+                f"use loss={self.beta_loss!r}"
             )
         spec = self.beta_loss if self.loss is None else self.loss
         if self.solver == "cd" and not isinstance(spec, Loss) and spec not in (2, "frobenius"):

@@ -16,6 +16,7 @@ class Init(ABC):
     limited = False  # needs rank <= min(shape)
     nonnegative = False  # needs nonnegative data
     by_entries = False  # needs structures that act entry by entry
+    for_l1 = False  # made for the L1 loss
     name: str
 
     @abstractmethod
@@ -53,7 +54,8 @@ class Given(Init):
     @classmethod
     def public(cls, W, H) -> "Given":
         """From W (n_samples, rank) and H (rank, n_features)."""
-        return cls((None if W is None else np.asarray(W), None if H is None else np.asarray(H).T))
+        W, H = as_numbers(W, "W"), as_numbers(H, "H")
+        return cls((W, None if H is None else H.T))
 
     def raw(self, problem, rng):
         given = []
@@ -64,6 +66,17 @@ class Given(Init):
             check_given(A, (dim, problem.rank), "WH"[mode], structure.nonnegative)
             given.append(np.array(A, dtype=problem.data.dtype))
         return problem.from_user(tuple(given))
+
+
+def as_numbers(A, name: str) -> np.ndarray | None:
+    """A given factor as an array of real numbers; None where there is none."""
+    try:
+        array = None if A is None else np.asarray(A)
+    except ValueError:  # rows of different lengths
+        array = np.array("")
+    if array is not None and array.dtype.kind not in "biuf":
+        raise ValueError(f"the initial {name} must be a matrix of real numbers, as a dense array")
+    return array
 
 
 def check_given(A: np.ndarray | None, shape: tuple[int, int], name: str, nonnegative: bool) -> None:

@@ -23,6 +23,7 @@ class GreedyL1(Init):
 
     nonnegative = True
     by_entries = True
+    for_l1 = True
     name = "greedy-l1"
 
     def raw(self, problem, rng):

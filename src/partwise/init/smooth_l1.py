@@ -26,6 +26,7 @@ class SmoothL1(Init):
     sweeps: int = 5
     seeded = True
     by_entries = True
+    for_l1 = True
     name = "smooth-l1"
 
     def raw(self, problem, rng):
