@@ -1,15 +1,21 @@
 """The page says what the result says."""
 
+import json
+import os
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import partwise as pw
 from partwise.datasets import make_parts
+from partwise.io import write_result
 from partwise.report import build
 
-RESULT = pw.factorize(make_parts(30, 12, 3, random_state=0).X, 3, random_state=0)
+X = make_parts(30, 12, 3, random_state=0).X
+RESULT = pw.factorize(X, 3, random_state=0)
+WIDE = pw.factorize(X, 101, structure_H="nonnegative & l1(1)", max_iter=1, tol=0, random_state=0)
 
 
 def test_build_is_plain_facts():
@@ -29,6 +35,62 @@ def test_page_is_one_file_and_escapes_names(tmp_path):
     assert "<script>" not in text
     assert "A &amp; B &lt;b&gt;" in text
     assert "http" not in text.replace("http-equiv", "")
+
+
+BAD = {
+    "too few names": ({"feature_names": ["a"] * 3}, "must name every feature once: there are 12, and 3 names"),
+    "too many names": ({"feature_names": ["a"] * 13}, "there are 12, and 13 names"),
+    "names in one text": ({"feature_names": "abcdefghijkl"}, "must be a list of text"),
+    "no names": ({"feature_names": 12}, "must be a list of text"),
+    "not text": ({"feature_names": [*"abcdefghijk", None]}, "must be text, got None"),
+    "pixels": ({"image_shape": (3, 5)}, r"\(3, 5\) has 15 pixels, a part has 12: height times width"),
+    "three sides": ({"image_shape": (3, 2, 2)}, "pair of whole numbers"),
+    "negative sides": ({"image_shape": (-3, -4)}, "pair of whole numbers"),
+    "sides not whole": ({"image_shape": (3.0, 4.0)}, "pair of whole numbers"),
+    "no columns": ({"columns": 0}, "columns, the parts in a row, must be a whole number >= 1"),
+    "half columns": ({"columns": 1.5}, "columns, the parts in a row, must be a whole number >= 1"),
+    "bound": ({"optimality": 0.5}, r"what result.certify\(X\) returned"),
+}
+
+
+@pytest.mark.parametrize("rank", [3, 101])  # of which only the first has a picture
+@pytest.mark.parametrize("options, message", BAD.values(), ids=BAD)
+def test_what_does_not_fit_the_result_is_refused(options, message, rank, tmp_path):
+    result = RESULT if rank == 3 else WIDE
+    with pytest.raises((ValueError, TypeError), match=message):
+        result.report(tmp_path / "page.html", **options)
+    assert not list(tmp_path.iterdir())
+    if "feature_names" in options:
+        with pytest.raises((ValueError, TypeError), match=message):
+            write_result(result, tmp_path / "out", **options)
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("names", [tuple("abcdefghijkl"), np.array([*"abcdefghijkl"]), pd.RangeIndex(12)], ids=str)
+def test_names_as_people_have_them(names, tmp_path):
+    write_result(RESULT, tmp_path, feature_names=names)
+    assert json.loads((tmp_path / "result.json").read_text())["feature_names"] == [str(name) for name in names]
+    assert build(RESULT, "Title", feature_names=names)["named"]
+
+
+def test_places_that_cannot_be_written(tmp_path, monkeypatch):
+    places = {
+        tmp_path / "none" / "page.html": "there is no folder .*, make it first",
+        tmp_path: "it is a folder, name a file in it",
+    }
+    for path, message in places.items():
+        with pytest.raises(ValueError, match=f"^cannot write .*: {message}"):
+            RESULT.report(path)
+    with pytest.raises(TypeError, match=r"a path must be text or a pathlib\.Path, got None"):
+        RESULT.report(None)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="is not a folder, or not one to write in"):
+        write_result(RESULT, tmp_path / "file" / "out")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(ValueError, match="you may not write there, name another place"):
+        RESULT.report(tmp_path / "page.html")
+    with pytest.raises(ValueError, match="not one to write in"):
+        write_result(RESULT, tmp_path / "out")
 
 
 def test_unfinished_runs_are_not_painted_green():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from .datasets import make_swimmer
 from .errors import warn
 from .factorize import factorize
 from .io import read, write_result
-from .io.write import summary
+from .io.write import checked_folder, summary
 from .plots import check_image_shape
 from .registry import INITS, LOSSES, SOLVERS, resolve
 from .result import Result
@@ -137,7 +136,7 @@ def fit(options) -> int:
     if X.ndim == 2:
         say(f"read {X.shape[0]} samples x {X.shape[1]} features" + (", named" if names else ""))
         check_image_shape(options.image, X.shape[1])
-    check_folder(Path(options.out))
+    checked_folder(options.out)
     result = factorize(
         X,
         options.rank,
@@ -187,13 +186,6 @@ def certified(result: Result, X, one_more: bool) -> Optimality:
             raise
         warn(f"--one-more is left out: {error}")
         return result.certify(X)
-
-
-def check_folder(folder: Path) -> None:
-    """Whether results can be written there: now rather than after the work."""
-    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise ValueError(f"cannot write to {folder}: {nearest} is not a folder, or not one to write in")
 
 
 def demo(options) -> int:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .solvers.base import whole
+
 if TYPE_CHECKING:
     from .result import Result
 
@@ -26,6 +28,7 @@ def parts(result: Result, image_shape: tuple[int, int] | None = None, columns: i
     """Every part as an image of `image_shape`, or as a curve over the features. A matplotlib Figure."""
     H = result.H
     check_image_shape(image_shape, H.shape[1])
+    check_columns(columns)
     columns = columns or (math.ceil(math.sqrt(1.6 * len(H))) if image_shape else min(3, len(H)))
     rows = math.ceil(len(H) / columns)
     size = (1.25 * columns, 1.4 * rows) if image_shape else (3.6 * columns, 1.5 * rows)
@@ -108,12 +111,18 @@ def path(result: Result):
     return fig
 
 
+def check_columns(columns) -> None:
+    if columns is not None and not whole(columns):
+        raise ValueError(f"columns, the parts in a row, must be a whole number >= 1 or None; got {columns!r}")
+
+
 def check_image_shape(image_shape, n_features: int) -> None:
     if image_shape is None:
         return
-    if not isinstance(image_shape, tuple | list) or len(image_shape) != 2:
-        raise ValueError(f"image_shape must be a pair (height, width), got {image_shape!r}")
+    if not isinstance(image_shape, tuple | list) or len(image_shape) != 2 or not all(map(whole, image_shape)):
+        raise ValueError(f"image_shape must be a pair of whole numbers (height, width), got {image_shape!r}")
     if math.prod(image_shape) != n_features:
         raise ValueError(
-            f"image_shape {tuple(image_shape)} has {math.prod(image_shape)} pixels, a part has {n_features}"
+            f"image_shape {tuple(image_shape)} has {math.prod(image_shape)} pixels, a part has {n_features}: "
+            "height times width must be the number of features"
         )

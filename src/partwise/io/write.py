@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
+from collections.abc import Iterable
+from numbers import Real
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +19,58 @@ def write_result(
     result: Result, folder: str | Path, optimality: Optimality | None = None, feature_names=None
 ) -> list[Path]:
     """W.npy, H.npy and result.json in a folder, which is made if it does not exist."""
-    folder = Path(folder)
+    folder, names = checked_folder(folder), checked_names(feature_names, result)
     folder.mkdir(parents=True, exist_ok=True)
     for name, A in (("W.npy", result.W), ("H.npy", np.ascontiguousarray(result.H))):
         np.save(folder / name, A)
     about = summary(result, optimality)
-    if feature_names is not None:
-        about["feature_names"] = list(feature_names)
+    if names is not None:
+        about["feature_names"] = names
     (folder / "result.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     return [folder / name for name in ("W.npy", "H.npy", "result.json")]
+
+
+def checked_folder(folder: str | Path) -> Path:
+    """A folder that can be written in, or made: now rather than after the work."""
+    folder = as_path(folder)
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise ValueError(f"cannot write to {folder}: {nearest} is not a folder, or not one to write in")
+    return folder
+
+
+def checked_file(path: str | Path) -> Path:
+    """A file that can be written, in a folder that is there."""
+    path = as_path(path)
+    folder = path.absolute().parent
+    if path.is_dir():
+        raise ValueError(f"cannot write {path}: it is a folder, name a file in it")
+    if not folder.is_dir():
+        raise ValueError(f"cannot write {path}: there is no folder {folder}, make it first")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise ValueError(f"cannot write {path}: you may not write there, name another place")
+    return path
+
+
+def as_path(path: str | Path) -> Path:
+    if not isinstance(path, str | os.PathLike) or not str(path):
+        raise TypeError(f"a path must be text or a pathlib.Path, got {path!r}")
+    return Path(path)
+
+
+def checked_names(names: Iterable | None, result: Result) -> list[str] | None:
+    """Names of the features of a result, as text; numbers are names too, such as the columns of a frame."""
+    if names is None:
+        return None
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+        raise TypeError(f"feature_names must be a list of text, one for each feature; got {names!r}")
+    listed, count = list(names), result.H.shape[1]
+    if len(listed) != count:
+        raise ValueError(f"feature_names must name every feature once: there are {count}, and {len(listed)} names")
+    for name in listed:
+        if not isinstance(name, str | Real):
+            raise TypeError(f"feature_names must be text, got {name!r} among them")
+    return list(map(str, listed))
 
 
 def summary(result: Result, optimality: Optimality | None = None) -> dict:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import io
 from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 
 from .. import plots
 from ..certificate import Optimality
 from ..conventions import share_of_fit
-from ..io.write import summary
+from ..io.write import checked_file, checked_names, summary
 from ..metrics import sparsity
 from ..result import Result
 from ..validation import OFF_DIAGONAL
@@ -41,9 +40,9 @@ def write_report(
         from jinja2 import Environment  # noqa: PLC0415  # optional
     except ImportError as error:
         raise ImportError("the report needs jinja2: pip install 'partwise[report]'") from error
+    path = checked_file(path)
     page = build(result, title, image_shape, columns, feature_names=feature_names, optimality=optimality)
     template = files(__package__).joinpath("template.html").read_text(encoding="utf-8")
-    path = Path(path)
     path.write_text(Environment(autoescape=True).from_string(template).render(page), encoding="utf-8")
     return path
 
@@ -58,6 +57,11 @@ def build(
     optimality: Optimality | None = None,
 ) -> dict:
     """Everything the page shows."""
+    names = checked_names(feature_names, result)
+    plots.check_image_shape(image_shape, result.H.shape[1])  # whether it shows them or not
+    plots.check_columns(columns)
+    if not isinstance(optimality, Optimality | None):
+        raise TypeError(f"optimality must be what result.certify(X) returned, got {optimality!r}")
     about = summary(result, optimality)
     m, n = about["shape"]
     return {
@@ -83,19 +87,19 @@ def build(
         "convergence": png(plots.convergence(result)),
         "path": png(plots.path(result)) if result.path else None,
         "rungs": [str(rung) for rung in result.path],
-        "table": part_table(result, feature_names),
-        "named": feature_names is not None,
+        "table": part_table(result, names),
+        "named": names is not None,
     }
 
 
-def part_table(result: Result, feature_names) -> list[dict]:
+def part_table(result: Result, feature_names: list[str] | None) -> list[dict]:
     """One line a part: its share of the fit and, where features have names, those that weigh most in it."""
     sizes = share_of_fit(result.factors, result.symmetric != OFF_DIAGONAL)
     shares = sizes / sizes.sum() if sizes.sum() > 0 else sizes
     lines = []
     for k, (part, share, sparse) in enumerate(zip(result.H, shares, sparsity(result.H))):
         top = np.argsort(-part, kind="stable")[:TOP_FEATURES]
-        names = [str(feature_names[j]) for j in top if part[j] > 0] if feature_names is not None else []
+        names = [feature_names[j] for j in top if part[j] > 0] if feature_names is not None else []
         lines.append(
             {
                 "part": k,
