@@ -93,7 +93,7 @@ def test_on_the_command_line(tmp_path, capsys):
         assert main(["bench", "--loss", loss]) == 2
         assert why in capsys.readouterr().err
     assert main(["bench", "--starts", "0"]) == 2
-    assert "--starts must be at least 1" in capsys.readouterr().err
+    assert "argument --starts: '0' is not a whole number >= 1" in capsys.readouterr().err
 
 
 def test_the_table_has_every_row():

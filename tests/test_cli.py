@@ -1,6 +1,8 @@
 """The command line on real files."""
 
+import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -143,22 +145,116 @@ def test_bad_files_get_a_sentence(name, message, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_bad_options_get_a_sentence(tmp_path, capsys):
-    bad_files(tmp_path)
-    x = str(tmp_path / "x.npy")
-    assert main(["fit", x, "--rank", "0", "--out", str(tmp_path)]) == 2
-    assert main(["fit", x, "--rank", "2", "--solver", "hal", "--out", str(tmp_path)]) == 2
-    assert "Did you mean 'hals'?" in capsys.readouterr().err
-    out = tmp_path / "not made"
-    assert main(["fit", x, "--rank", "2", "--image", "3x3", "--out", str(out)]) == 2
-    assert not out.exists()
-    assert main(["fit", x, "--rank", "2", "--out", x]) == 2
+BAD_OPTIONS = {
+    "--rank 0": "argument --rank: '0' is not a whole number >= 1; see partwise fit --help",
+    "--rank x": "argument --rank: 'x' is not a whole number >= 1",
+    "--rank 2.5": "argument --rank: '2.5' is not a whole number >= 1",
+    "--threads 0": "argument --threads: '0' is not a whole number >= 1",
+    "--n-init -1": "argument --n-init: '-1' is not a whole number >= 1",
+    "--max-iter 0": "argument --max-iter: '0' is not a whole number >= 1",
+    "--tol nan": "argument --tol: 'nan' is not a number >= 0",
+    "--time-limit 0": "argument --time-limit: '0' is not a number of seconds > 0",
+    "--target x": "argument --target: 'x' is not a number",
+    "--checkpoint-interval -1": "argument --checkpoint-interval: '-1' is not a number >= 0",
+    "--seed -1": "argument --seed: '-1' is not a whole number from 0 to 2**32 - 1",
+    "--image 3x": "argument --image: '3x' is not HEIGHTxWIDTH, such as 19x19",
+    "--image 3x3": "image_shape (3, 3) has 9 pixels, a part has 8",
+    "--image 0x8": "image_shape must be a pair of whole numbers",
+    "--normalize Q": "argument --normalize: invalid choice: 'Q' (choose from",
+    "--key a": "a key is for .npz files only",
+    "--los kl": "unrecognized arguments: --los kl; see partwise --help",
+    "--quie": "unrecognized arguments: --quie",
+    "--solver hal": "Did you mean 'hals'?",
+    "--loss kll": "unknown loss 'kll'",
+    "--init spam": "unknown init 'spam'",
+    "--structure-w sparse": "sparse takes k, per='item'; write sparse(3)",
+    "--resume none": "none: no such file",
+    "--checkpoint none/run": "is not a folder",
+}
+
+
+@pytest.mark.parametrize("option, message", BAD_OPTIONS.items(), ids=BAD_OPTIONS)
+def test_bad_options_get_one_line(option, message, tmp_path, capsys, monkeypatch):
+    np.save(tmp_path / "x.npy", X)
+    monkeypatch.chdir(tmp_path)
+    rank = [] if option.startswith("--rank") else ["--rank", "2"]
+    assert main(["fit", "x.npy", *rank, "--out", "out", *option.split()]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("partwise: ")
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_options_and_commands_get_one_line(tmp_path, capsys):
+    for arguments, message in {
+        (): "required: COMMAND; see partwise --help",
+        ("fits",): "invalid choice: 'fits'",
+        ("fit", "x.npy"): "required: --rank, --out; see partwise fit --help",
+        ("demo", "--out", str(tmp_path / "file" / "out")): "cannot write to",
+        ("bench", "--starts", "0"): "argument --starts: '0' is not a whole number >= 1",
+    }.items():
+        (tmp_path / "file").write_text("")
+        assert main(arguments) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+
+
+TROUBLE = {
+    "memory": (MemoryError("Unable to allocate 9 GiB"), "not enough memory. Unable to allocate 9 GiB"),
+    "recursion": (RecursionError("maximum recursion depth exceeded"), "maximum recursion depth exceeded"),
+    "numbers": (FloatingPointError("the objective is not\na finite number"), "the objective is not a finite number"),
+    "disk": (OSError(28, "No space left on device", "W.npy"), "W.npy: No space left on device"),
+    "no words": (OSError("broken"), "broken"),
+}
+
+
+@pytest.mark.parametrize("error, message", TROUBLE.values(), ids=TROUBLE)
+def test_trouble_on_the_way_is_no_traceback(error, message, tmp_path, monkeypatch, capsys):
+    def fails(*_, **__):
+        raise error
+
+    monkeypatch.setattr("partwise.cli.factorize", fails)
+    assert fit(tmp_path) == 2
+    assert capsys.readouterr().err == f"partwise: {message}\n"
+
+
+def test_a_broken_pipe_is_quiet():
+    """As after `| head -1`: nobody reads what is printed, and Python itself finds that out at the very end."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-m", "partwise", "--version"]
+    run = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, env=buffered)
+    os.close(writer)
+    assert (run.returncode, run.stderr) == (141, "")
+
+
+class Gone(io.StringIO):
+    """Standard output that nobody reads."""
+
+    def write(self, text):
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+@pytest.mark.parametrize("stdout, status", [(Gone(), 141), (None, 0)], ids=["broken", "closed"])
+def test_without_a_reader_the_work_is_done_all_the_same(stdout, status, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", stdout)
+    assert fit(tmp_path, "--json") == status
+    assert (tmp_path / "out" / "result.json").exists()
+    assert capsys.readouterr().err == ""
+
+
+def test_parts_that_add_up_to_one(tmp_path):
+    assert fit(tmp_path, "--loss", "kl", "--normalize", "H:l1") == 0
+    assert np.load(tmp_path / "out" / "H.npy").sum(axis=1) == pytest.approx(1)
+
+
+def test_folders_that_cannot_be_written_get_a_sentence(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", X)
+    assert main(["fit", str(tmp_path / "x.npy"), "--rank", "2", "--out", str(tmp_path / "x.npy")]) == 2
     assert "cannot write to" in capsys.readouterr().err
-    assert main(["fit", x, "--rank", "2", "--image", "3x3", "--out", str(out)]) == 2
-    assert "image_shape (3, 3) has 9 pixels, a part has 8" in capsys.readouterr().err
-    with pytest.raises(SystemExit) as stop:
-        main(["fit", x, "--rank", "2", "--image", "square", "--out", str(tmp_path)])
-    assert stop.value.code == 2
 
 
 def test_unfinished_runs_warn(tmp_path, capsys):

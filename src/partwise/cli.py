@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 
 from . import __version__
 from .certificate import Optimality
+from .conventions import NORMS
 from .datasets import make_swimmer
 from .errors import warn
 from .factorize import factorize
@@ -24,38 +28,94 @@ from .result import Result
 from .structures import NonNegative, OrthogonalTo, Pattern
 from .validation import OFF_DIAGONAL, checked_data, checked_rank
 
-INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+INTERRUPTED, BROKEN_PIPE = 130, 141  # as shells have it: 128 + SIGINT, 128 + SIGPIPE
 REPORT_NEEDS = ("matplotlib", "jinja2")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0; 2 with a sentence on standard error when the input cannot be used; 130 after Ctrl-C, with what was
-    found written if there was anything."""
-    options = parser().parse_args(arguments)
+    found written if there was anything; 141 where nobody reads standard output any more, as after `| head`."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        try:
-            status = options.command(options)
-        except KeyboardInterrupt:
-            print("partwise: interrupted before there was a result", file=sys.stderr)
-            status = INTERRUPTED
-        except (ValueError, TypeError, OSError, ImportError) as error:
-            print(f"partwise: {error}", file=sys.stderr)
-            status = 2
+        status = run(arguments)
     for warning in caught:
-        print(f"partwise: warning: {warning.message}", file=sys.stderr)
+        complain(f"warning: {warning.message}")
     return status
 
 
-def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="partwise", description="Take nonnegative data apart into meaningful parts.")
+def run(arguments: Sequence[str] | None) -> int:
+    """A command, its errors in one line each."""
+    try:
+        try:
+            options = parser().parse_args(arguments)
+            return options.command(options)
+        finally:
+            if sys.stdout is not None:  # it may be closed
+                sys.stdout.flush()
+    except KeyboardInterrupt:
+        complain("interrupted before there was a result")
+        return INTERRUPTED
+    except BrokenPipeError:
+        with suppress(OSError):  # or Python would try again at its end, and complain
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except OSError as error:
+        complain(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
+    except MemoryError as error:
+        complain(f"not enough memory. {error}")
+    except (ValueError, TypeError, ImportError, ArithmeticError, RecursionError) as error:
+        complain(str(error))
+    return 2
+
+
+def complain(text: str) -> None:
+    """One line on standard error, where there is one."""
+    if sys.stderr is not None:
+        print(f"partwise: {' '.join(text.split())}", file=sys.stderr)
+
+
+class Parser(argparse.ArgumentParser):
+    """Options by their full names only, so that a new one cannot change what a short form means."""
+
+    def __init__(self, **options):
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message):
+        raise ValueError(f"{message}; see {self.prog} --help")
+
+
+def number(kind: type, what: str, least: float = -inf, most: float = inf) -> Callable[[str], float]:
+    """What reads the number after an option."""
+
+    def read(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+        return value
+
+    return read
+
+
+WHOLE = number(int, "a whole number >= 1", 1)
+SEED = number(int, "a whole number from 0 to 2**32 - 1", 0, 2**32 - 1)
+NUMBER = number(float, "a number")
+AT_LEAST_0 = number(float, "a number >= 0", 0, sys.float_info.max)
+SECONDS = number(float, "a number of seconds > 0", sys.float_info.min)
+SCALES = ["balanced", "none", *(f"{A}{norm}" for A in "WH" for norm in ("", *(f":{norm}" for norm in NORMS)))]
+
+
+def parser() -> Parser:
+    top = Parser(prog="partwise", description="Take nonnegative data apart into meaningful parts.")
     top.add_argument("--version", action="version", version=f"partwise {__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
     fit_ = commands.add_parser("fit", help="factorize a matrix in a file", formatter_class=HelpFormatter)
     fit_.set_defaults(command=fit)
     fit_.add_argument("file", help=".npy, .npz (dense or SciPy sparse), .csv, .tsv or .mtx; samples are rows")
-    fit_.add_argument("--rank", type=int, required=True, help="number of parts")
+    fit_.add_argument("--rank", type=WHOLE, required=True, help="number of parts")
     fit_.add_argument("--out", required=True, metavar="DIR", help="folder for W.npy, H.npy, result.json, report.html")
     fit_.add_argument("--key", help="name of the array in an .npz with several")
     fit_.add_argument("--transpose", action="store_true", help="samples are columns")
@@ -75,25 +135,29 @@ def parser() -> argparse.ArgumentParser:
     fit_.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
     fit_.add_argument("--init", help=f"one of {', '.join(INITS)}")
     fit_.add_argument(
-        "--n-init", type=int, help="number of starts, the best is kept (default: 1, or up to 4 until one fits)"
+        "--n-init", type=WHOLE, help="number of starts, the best is kept (default: 1, or up to 4 until one fits)"
     )
-    fit_.add_argument("--max-iter", type=int, help="iterations allowed")
-    fit_.add_argument("--tol", type=float, default=1e-4, help="stationarity to reach")
-    fit_.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop after this time")
-    fit_.add_argument("--target", type=float, metavar="F", help="stop at this objective")
+    fit_.add_argument("--max-iter", type=WHOLE, help="iterations allowed")
+    fit_.add_argument("--tol", type=AT_LEAST_0, default=1e-4, help="stationarity to reach")
+    fit_.add_argument("--time-limit", type=SECONDS, metavar="SECONDS", help="stop after this time")
+    fit_.add_argument("--target", type=NUMBER, metavar="F", help="stop at this objective")
     fit_.add_argument("--checkpoint", metavar="FILE", help="keep the state of the run in this file")
-    fit_.add_argument("--checkpoint-interval", type=float, default=60.0, metavar="SECONDS", help="how often")
+    fit_.add_argument("--checkpoint-interval", type=AT_LEAST_0, default=60.0, metavar="SECONDS", help="how often")
     fit_.add_argument("--resume", metavar="FILE", help="go on from this checkpoint, with the same data and options")
-    fit_.add_argument("--threads", type=int, help="threads to use at most")
+    fit_.add_argument("--threads", type=WHOLE, help="threads to use at most")
     fit_.add_argument("--quiet", action="store_true", help="no bar, and nothing on standard output")
     fit_.add_argument("--json", action="store_true", help="print the summary of the result as JSON, and nothing else")
     fit_.add_argument(
-        "--normalize", default="balanced", choices=["balanced", "W", "H", "none"], help="where scale goes"
+        "--normalize",
+        default="balanced",
+        choices=SCALES,
+        metavar="WHERE",
+        help=f"where scale goes, one of {', '.join(SCALES)}; H:l1 makes each part add up to 1",
     )
     fit_.add_argument("--no-sort", action="store_true", help="leave parts in the order they were found in")
     fit_.add_argument("--no-certify", action="store_true", help="skip the bound, which can take longer than the fit")
     fit_.add_argument("--one-more", action="store_true", help="bound what one more part could gain")
-    fit_.add_argument("--seed", type=int, default=0, help="seed of random starts")
+    fit_.add_argument("--seed", type=SEED, default=0, help="seed of random starts")
     fit_.add_argument("--image", type=image_shape, metavar="HxW", help="show parts as images of this size")
     fit_.add_argument("--title", help="title of the report")
 
@@ -106,10 +170,10 @@ def parser() -> argparse.ArgumentParser:
     )
     bench_.set_defaults(command=bench)
     bench_.add_argument("file", nargs="?", help="your data, as for fit; without it, generated data, about a minute")
-    bench_.add_argument("--rank", type=int, default=20, help="number of parts, with a file")
+    bench_.add_argument("--rank", type=WHOLE, default=20, help="number of parts, with a file")
     bench_.add_argument("--loss", default="frobenius", help="as for fit; other than least squares with a file only")
     bench_.add_argument("--key", help="name of the array in an .npz with several")
-    bench_.add_argument("--starts", type=int, default=3, help="random starts of each race")
+    bench_.add_argument("--starts", type=WHOLE, default=3, help="random starts of each race")
     bench_.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
     return top
 
@@ -155,7 +219,7 @@ def fit(options) -> int:
         checkpoint=options.checkpoint and (options.checkpoint, options.checkpoint_interval),
         resume=options.resume,
         n_threads=options.threads,
-        normalize=None if options.normalize == "none" else options.normalize,
+        normalize=normalization(options.normalize),
         sort=not options.no_sort,
         random_state=options.seed,
     )
@@ -177,6 +241,12 @@ def fit(options) -> int:
     return INTERRUPTED if interrupted else 0
 
 
+def normalization(text: str) -> str | tuple[str, str] | None:
+    """One of the SCALES as `factorize` takes it."""
+    factor, _, norm = text.partition(":")
+    return (factor, norm) if norm else None if text == "none" else text
+
+
 def certified(result: Result, X, one_more: bool) -> Optimality:
     """What is known of the optimum; a result that one more part cannot be bounded for is handed over all the same."""
     try:
@@ -191,6 +261,7 @@ def certified(result: Result, X, one_more: bool) -> Optimality:
 def demo(options) -> int:
     """17 parts in five groups, in order: every image has one of the four positions of each limb, and the last part, of
     17 pixels at most, shares none with the others."""
+    checked_folder(options.out)
     swimmer = make_swimmer()
     result = factorize(
         swimmer.X,
@@ -209,8 +280,6 @@ def bench(options) -> int:
     """The short form of the benchmarks: who gets to scikit-learn's objective first."""
     from . import bench as racing  # noqa: PLC0415  # slow to import
 
-    if options.starts < 1:
-        raise ValueError(f"--starts must be at least 1, got {options.starts}")
     loss = resolve("loss", options.loss)
     if loss.beta is None:
         raise ValueError(f"--loss {options.loss}: scikit-learn has no solver for it to race against")
