@@ -19,6 +19,7 @@ import numpy as np
 from . import kernels
 from .data import Data
 from .losses import Loss
+from .losses.beta import SMALLEST
 from .structures import Structure
 from .units import exponent_of, times_power
 
@@ -83,6 +84,8 @@ MAX_EXPONENT = 1000  # of the unit of a factor: beyond, it would not be a number
 # residual is summed entry by entry, unless X is so sparse that this would cost far more than an iteration.
 CANCELLATION = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
 DIRECT_COST = 50
+
+CONSTANT = 1e-7  # relative deviation from the mean below which X is constant: its square is near rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +162,26 @@ class Problem:
 
     def relative(self, fit: float) -> float:
         """The relative error of a fit; 0 for an all-zero X that is met exactly."""
-        return float(ratio((max(fit, 0.0) / self.loss.root) ** self.loss.root, self.size))
+        return float(ratio(self.error(fit), self.size))
+
+    def error(self, fit: float) -> float:
+        """`(fit / root)^root`: `|X - [[A]]|` for least squares, the sum of `|x - y|` for L1, else `sqrt(2 fit)`."""
+        return (max(fit, 0.0) / self.loss.root) ** self.loss.root
+
+    def against_null(self, fit: float) -> float:
+        """The error of a fit over that of the null model; 0 for an all-zero X that is met, where a model of 0 may count
+        as the floor of the divergences."""
+        if self.size == 0 and fit <= self.data.constant_loss(self.loss, 2 * SMALLEST):
+            return 0.0
+        return float(ratio(self.error(fit), self.null_error))
+
+    @cached_property
+    def null_error(self) -> float:
+        """The error of the null model (`Loss.null`): what the fit of a result is compared with. It is `size` for least
+        squares and L1, and also where X is constant, so that the null model has no error but rounding."""
+        constant = self.loss.null(self.data.mean)
+        error = self.error(self.data.constant_loss(self.loss, constant)) if constant > 0 else 0.0
+        return error if error > CONSTANT * self.size else self.size
 
     def unreached(self, factors: Factors) -> int:
         """How many positive entries of X have a model of 0, where the loss would be infinite."""

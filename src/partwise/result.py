@@ -27,8 +27,8 @@ class Result:
     factors: Factors  # tall, (dim, rank)
     objective: float
     fit: float  # the loss alone, without penalties
-    relative_error: float  # sqrt(2 fit) / data_norm, |X - WH| / |X| for least squares; fit / data_norm for L1
-    data_norm: float  # sqrt(sum x^beta) over the positive entries, |X| for least squares; sum |x| for L1
+    relative_error: float  # error / data_norm, the error being |X - WH|, sum |X - WH| for L1, else sqrt(2 fit)
+    data_norm: float  # the error of the null model: of 0 for least squares and L1, which is |X|, else of the mean of X
     # why the run ended: "converged", "stalled", "max_iter", "target", "time_limit", "callback" or "interrupted"
     status: str
     history: tuple[Record, ...]
@@ -58,6 +58,13 @@ class Result:
     @property
     def n_iter(self) -> int:
         return self.history[-1].n_iter
+
+    @property
+    def explained(self) -> float:
+        """`1 - fit / (the loss of the null model)`: 1 where W H is X, 0 where it is no better than the null model, and
+        below 0 where it is worse. The null model is 0 for least squares, `1 - |X - WH|^2 / |X|^2`, and for L1; for
+        other losses it is the mean of X, and this the share of the deviance explained (D^2)."""
+        return 1 - self.relative_error ** (1 / self.loss.root)
 
     @property
     def path(self) -> tuple:
@@ -131,7 +138,7 @@ class Result:
             return f"relative error {self.relative_error:.4g}"
         if self.loss.beta is None:
             return f"relative {type(self.loss).__name__} error {self.relative_error:.4g}"
-        return f"{self.loss} = {self.fit:.6g}"
+        return f"{self.loss} = {self.fit:.6g}, {self.explained:.1%} of {self.loss.explains} explained"
 
 
 @dataclass(frozen=True)

@@ -197,6 +197,18 @@ class Data(ABC):
         boundaries = [0, *(rows.stop for rows in self.row_blocks())]
         return sum(threads.run(lambda i, j: loss.value(self.block(slice(i, j)), A[i:j] @ B.T), boundaries))
 
+    def constant_loss(self, loss: Loss, constant: float) -> float:
+        """The loss of a model that is the same everywhere, in double precision; entries that are not stored are 0."""
+
+        def part(start: int, stop: int) -> float:
+            X = np.divide(self.values[start:stop], self.scale, dtype=np.float64)
+            return loss.value(X, np.full_like(X, constant))
+
+        size = self.values.size
+        total = sum(threads.run(part, [*range(0, size, BLOCK), size])) if size else 0.0
+        zeros = math.prod(self.shape) - size
+        return total + (zeros * loss.value(np.zeros(1), np.full(1, constant)) if zeros else 0.0)
+
     def svd(self, rank: int, rng, **accuracy) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The leading singular triplets `U (m, rank), s, V (n, rank)`, by a randomized method; `accuracy` as in
         scikit-learn's `randomized_svd`."""

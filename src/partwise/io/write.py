@@ -89,7 +89,9 @@ def summary(result: Result, optimality: Optimality | None = None) -> dict:
         "n_iter": result.n_iter,
         "seconds": result.history[-1].time,
         "objective": finite(result.objective),
+        "fit": finite(result.fit),
         "relative_error": finite(result.relative_error),
+        "explained": finite(result.explained),
         "objectives_of_all_starts": [finite(f) for f in result.objectives],
         "certificate": {
             "feasible": certificate.feasible,

@@ -15,6 +15,13 @@ class Loss(ABC):
     start: str | None = None  # the initialisation that suits it best, where that is not for all to say
     zero_weight = 1.0  # what an error under a zero of X counts; not 1: all data are held by their nonzeros
 
+    explains: str  # what `Result.explained` is a share of
+
+    def null(self, mean: float) -> float:
+        """The null model, a constant, whose loss a fit is compared with, given the mean of |X|: 0, so that its loss is
+        the size of X, or the best constant where 0 would not do."""
+        return 0.0
+
     @abstractmethod
     def value(self, X: np.ndarray, Y: np.ndarray) -> float:
         """Sum of d(x, y) over the entries, in double precision."""

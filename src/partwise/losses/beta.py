@@ -31,6 +31,14 @@ class Divergence(Loss):
     def degree(self):
         return self.beta
 
+    @property
+    def explains(self):
+        return "|X|^2" if self.quadratic else "the deviance"
+
+    def null(self, mean):
+        """The mean, which has the least divergence from X of all constants; 0 for least squares."""
+        return 0.0 if self.quadratic else mean
+
     def refuses(self, lowest, nonnegative):
         if self.beta == 2:
             return None

@@ -19,6 +19,7 @@ class L1(Loss):
     degree = 1.0
     root = 1.0
     start = "smooth-l1"
+    explains = "the sum of |X|"
 
     def __post_init__(self):
         number = isinstance(self.zero_weight, int | float | np.number) and not isinstance(self.zero_weight, bool)

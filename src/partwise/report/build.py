@@ -78,6 +78,7 @@ def build(
                 f"after {result.n_iter} iterations and {about['seconds']:.2f} s: {ENDINGS[result.status]}",
             ),
             ("objective", f"{result.objective:.8g}"),
+            ("explained", f"{result.explained:.2%} of {result.loss.explains}"),
             ("starts", ", ".join(f"{f:.6g}" for f in result.objectives)),
         ],
         "certificate": str(result.certificate).splitlines() + (str(optimality).splitlines() if optimality else []),

@@ -1,0 +1,153 @@
+"""What a result says of its fit: errors and shares that mean something for every loss."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.decomposition._nmf import _beta_divergence
+from sklearn.metrics import d2_tweedie_score
+
+import partwise as pw
+from partwise import structures as s
+from partwise.cli import main
+from partwise.data import as_data
+from partwise.io import load
+from partwise.io.write import summary
+from partwise.problem import pose
+from partwise.registry import resolve
+from partwise.report import build
+
+RNG = np.random.default_rng(0)
+COUNTS = RNG.poisson(3 * RNG.gamma(0.5, size=(20, 3)) @ RNG.gamma(0.5, size=(3, 12))).astype(float)
+LOSSES = ["frobenius", "kl", "itakura-saito", "beta(0.5)", "beta(1.5)", "beta(3)", "beta(-1)", "l1"]
+
+
+def fit(X, loss, **options):
+    return pw.factorize(X, 2, **{"loss": loss, "random_state": 0, "max_iter": 30, "tol": 0} | options)
+
+
+def takes_zeros(loss):
+    beta = resolve("loss", loss).beta
+    return beta is None or beta > 0
+
+
+def positive(loss):
+    """Data without zeros where the loss takes none."""
+    return COUNTS if takes_zeros(loss) else COUNTS + 1
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("loss", ["kl", "itakura-saito", "beta(0.5)", "beta(-1)"])
+def test_explained_is_the_share_of_the_deviance(loss, store):
+    """D^2 as scikit-learn has it; a model of 0 under a count of 0 costs nothing."""
+    X = positive(loss)
+    result = fit(store(X), loss)
+    model = np.maximum(result.W @ result.H, 1e-200)
+    expected = d2_tweedie_score(X.ravel(), model.ravel(), power=2 - result.loss.beta)
+    assert 0.5 < result.explained < 1
+    assert result.explained == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["beta(1.5)", "beta(3)"])
+def test_explained_of_other_divergences_is_against_the_mean_too(loss):
+    result = fit(COUNTS, loss)
+    null = result.loss.value(COUNTS, np.full_like(COUNTS, COUNTS.mean()))
+    assert result.explained == pytest.approx(1 - result.fit / null, rel=1e-9)
+
+
+def test_explained_of_norms_is_against_zero():
+    least_squares, absolute = fit(COUNTS, "frobenius"), fit(COUNTS, "l1")
+    rest, left = COUNTS - least_squares.W @ least_squares.H, COUNTS - absolute.W @ absolute.H
+    assert least_squares.explained == pytest.approx(1 - np.square(rest).sum() / np.square(COUNTS).sum())
+    assert least_squares.relative_error == pytest.approx(np.linalg.norm(rest) / np.linalg.norm(COUNTS))
+    assert absolute.explained == pytest.approx(1 - np.abs(left).sum() / COUNTS.sum())
+    assert absolute.relative_error == pytest.approx(np.abs(left).sum() / COUNTS.sum())
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_errors_are_shares_and_reconstruction_errors_are_scikit_learns(loss):
+    result = fit(positive(loss), loss)
+    assert 0 < result.relative_error < 1
+    assert result.explained == pytest.approx(1 - result.relative_error ** (1 / result.loss.root))
+    if loss != "l1":
+        model = pw.NMF(2, loss=loss, random_state=0, max_iter=30, tol=0)
+        W = model.fit_transform(positive(loss))
+        beta = result.loss.beta
+        error = _beta_divergence(positive(loss), W, model.components_, beta, square_root=True)
+        assert model.reconstruction_err_ == pytest.approx(error, rel=1e-5)
+
+
+@pytest.mark.parametrize("unit", [2.0**-300, 1e-100, 1e100])
+@pytest.mark.parametrize("loss", ["kl", "itakura-saito", "beta(-1)", "beta(1.5)"])
+def test_units_do_not_matter(loss, unit):
+    plain, scaled = (fit(u * positive(loss), loss) for u in (1.0, unit))
+    assert scaled.explained == pytest.approx(plain.explained, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_single_precision_says_the_same(loss):
+    X = positive(loss)
+    single, double = (fit(X.astype(kind), loss) for kind in (np.float32, np.float64))
+    assert single.explained == pytest.approx(double.explained, rel=1e-3)
+
+
+DEGENERATE = {
+    "constant": np.full((5, 4), 7.0),
+    "constant but for rounding": np.full((5, 4), 7.0) * (1 + 1e-9 * RNG.uniform(size=(5, 4))),
+    "one entry": np.array([[3.0]]),
+    "all zero": np.zeros((5, 4)),
+}
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    "name, loss", [(n, f) for n in DEGENERATE for f in LOSSES if n != "all zero" or takes_zeros(f)]
+)
+def test_where_there_is_nothing_to_explain(name, loss, store):
+    """The null model has no error, and a fit is compared with the size of X."""
+    X = DEGENERATE[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = pw.factorize(store(X), 1, loss=loss, random_state=0, tol=0, max_iter=200)
+    assert result.explained == pytest.approx(1, abs=1e-6)
+    assert 0 <= result.relative_error < 1e-3
+    bad = pw.factorize(
+        store(X), 1, loss=loss, structure_H=s.Fixed(np.full((1, X.shape[1]), 2.0)), structure_W="box(9, 9)"
+    )
+    assert bad.explained < 0.8
+
+
+def test_worse_than_the_mean_is_below_zero():
+    held = s.Fixed(np.eye(2, 12) + 1e-3)
+    assert fit(COUNTS, "kl", structure_H=held).explained < 0
+
+
+def test_nothing_of_the_size_of_a_dense_x_is_made():
+    """A dense X would take a terabyte."""
+    X = sparse.coo_array(([1.0, 2.0, 5.0], ([0, 300_000, 499_999], [7, 250_000, 0])), shape=(500_000, 300_000)).tocsr()
+    size = 1.5e11
+    mean = 8 / size
+    problem = pose(as_data(X), resolve("loss", "kl"), (s.NonNegative(), s.NonNegative()), 1)
+    deviance = sum(x * np.log(x / mean) for x in (1, 2, 5))
+    assert problem.null_error == pytest.approx(np.sqrt(2 * deviance))
+    problem = pose(as_data(X), resolve("loss", 1.5), (s.NonNegative(), s.NonNegative()), 1)
+    deviance = (sum(x**1.5 for x in (1, 2, 5)) - size * mean**1.5) / 0.75
+    assert problem.null_error == pytest.approx(np.sqrt(2 * deviance))
+
+
+def test_the_share_is_told_everywhere(tmp_path, capsys):
+    result = fit(COUNTS, "kl")
+    share = f"{result.explained:.1%} of the deviance explained"
+    assert share in repr(result)
+    assert summary(result)["explained"] == result.explained
+    page = build(result, "Title")
+    assert share in page["headline"]
+    assert dict(page["facts"])["explained"] == f"{result.explained:.2%} of the deviance"
+    assert dict(build(fit(COUNTS, "frobenius"), "Title")["facts"])["explained"].endswith("of |X|^2")
+    assert load(result.save(tmp_path / "result.partwise")).explained == result.explained
+    np.save(tmp_path / "x.npy", COUNTS)
+    assert main(["fit", str(tmp_path / "x.npy"), "--rank", "2", "--loss", "kl", "--out", str(tmp_path / "out")]) == 0
+    assert "of the deviance explained" in capsys.readouterr().out
+    assert 0.5 < json.loads((tmp_path / "out" / "result.json").read_text())["explained"] < 1
