@@ -231,9 +231,19 @@ def test_incompatible_pairs_have_their_own_error():
         (lambda: s.Box(np.nan), "lower is NaN"),
         (lambda: s.Fixed(np.ones(3)), "Fixed takes a matrix of finite numbers"),
         (lambda: s.Fixed([[np.inf]]), "Fixed takes a matrix of finite numbers"),
-        (lambda: solvers.HALS(sweeps=-1), "HALS cannot have sweeps=-1"),
-        (lambda: solvers.HALS(sweeps=2.5), "HALS cannot have sweeps=2.5"),
-        (lambda: solvers.GCD(eps=2), "GCD cannot have eps=2"),
+        (lambda: solvers.HALS(sweeps=-1), "HALS cannot have sweeps=-1: it must be a whole number >= 1, a tuple of one"),
+        (lambda: solvers.HALS(sweeps=(2, 2.5)), r"HALS cannot have sweeps=\(2, 2.5\): .*, or None$"),
+        (lambda: solvers.HALS(eps="0.1"), "HALS cannot have eps='0.1': it must be a number >= 0"),
+        (lambda: solvers.GCD(eps=2), "GCD cannot have eps=2: it must be a number from 0 to below 1"),
+        (lambda: solvers.Greedy(polish="never"), "polish='never': it must be one of 'each', 'end', None"),
+        (lambda: solvers.Greedy(prune=0), "prune=0: it must be a whole number >= 1, or None"),
+        (
+            lambda: solvers.ADMM(penalty=(1, 2, 3)),
+            r"penalty=\(1, 2, 3\): it must be a number > 0, a pair of them, or None",
+        ),
+        (lambda: solvers.ADMM(enough="x"), "enough='x': it must be a number between 0 and 1"),
+        (lambda: solvers.ADMM(replacements=-1), "replacements=-1: it must be a whole number >= 1, or 0"),
+        (lambda: resolve("solver", "newton(steps='x')"), "Newton cannot have steps='x': it must be a whole number"),
     ],
 )
 def test_bad_structures(make, message):

@@ -147,10 +147,10 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
             problem, factors = problem.without_empty(run.factors)
             run = replace(run, factors=factors)
         proof = certificate(problem, run, tol)
+        about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives)}
+        result = make_result(problem, run, proof, stated, about)
         if interrupts.came():
-            run = replace(run, status="interrupted")
-    about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives)}
-    result = make_result(problem, run, proof, stated, about)
+            run, result = replace(run, status="interrupted"), replace(result, status="interrupted")
     if run.failure:
         with suppress(AttributeError):  # some exceptions take no attributes
             run.failure.result = result  # type: ignore[attr-defined]

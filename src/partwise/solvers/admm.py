@@ -17,16 +17,16 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from .. import kernels
+from ..limits import is_number
 from ..problem import Factors, Problem, Quadratic, gram_of
 from ..structures import Structure
-from .base import Solver, Step, check_factors, require, whole
+from .base import WHOLE, Rule, Solver, Step, check_factors, require
 from .block import State as Descent
 from .block import least_squares_only
 from .palm import PALM
@@ -42,6 +42,13 @@ STALE = (60, 0.01)  # in so many iterations the error has to fall by this share,
 PARALLEL = 0.9  # cosine of two components, one of which is not needed
 EXACT = 1e-7  # relative error at which the search has found what there is
 FINISH = PALM()
+ENOUGH = Rule("a number between 0 and 1", lambda value: is_number(value) and 0 < value < 1)
+PENALTY = Rule(
+    "a number > 0, a pair of them",
+    lambda value: all(
+        is_number(v) and v > 0 for v in (value if isinstance(value, tuple) and len(value) == 2 else (value,))
+    ),
+)
 
 
 @dataclass
@@ -125,16 +132,7 @@ class ADMM(Solver):
     states = (Search, Split, Progress, *PALM.states)
 
     def __post_init__(self):
-        pair = self.penalty if isinstance(self.penalty, tuple) else (self.penalty, self.penalty)
-        numbers = len(pair) == 2 and all(isinstance(number, Real) and number > 0 for number in pair)
-        require(
-            self,
-            penalty=self.penalty is None or numbers,
-            enough=0 < self.enough < 1,
-            search=whole(self.search),
-            patience=whole(self.patience),
-            replacements=self.replacements == 0 or whole(self.replacements),
-        )
+        require(self, penalty=PENALTY | None, enough=ENOUGH, search=WHOLE, patience=WHOLE, replacements=WHOLE | 0)
 
     def supports(self, problem):
         return least_squares_only(self, problem)

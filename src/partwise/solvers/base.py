@@ -6,13 +6,14 @@ A solver owns no loop, no clock and no stopping rule. Its work arrays live in a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import ArchiveError
+from ..limits import is_number
 from ..problem import Factors, Problem
 
 
@@ -103,11 +104,35 @@ def whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
 
 
-def require(solver: Solver, **checks: bool) -> None:
-    """An error that names the parameter whose check is false."""
-    for name, holds in checks.items():
-        if not holds:
-            raise ValueError(f"{type(solver).__name__} cannot have {name}={getattr(solver, name)!r}")
+class Rule(NamedTuple):
+    """What a parameter may be, in words and as a test."""
+
+    says: str
+    holds: Callable[[Any], bool]
+
+    def __or__(self, other: Any) -> Rule:
+        """The rule that also takes one more value, such as None."""
+        same = type(other)
+        return Rule(f"{self.says}, or {other!r}", lambda v: (type(v) is same and v == other) or self.holds(v))
+
+
+WHOLE = Rule("a whole number >= 1", whole)
+AT_LEAST_0 = Rule("a number >= 0", lambda value: is_number(value) and value >= 0)
+BELOW_1 = Rule("a number from 0 to below 1", lambda value: is_number(value) and 0 <= value < 1)
+
+
+def one_of(*values) -> Rule:
+    return Rule(
+        f"one of {', '.join(map(repr, values))}", lambda value: isinstance(value, str | None) and value in values
+    )
+
+
+def require(solver: Solver, **rules: Rule) -> None:
+    """An error that names a parameter which breaks its rule, and says the rule."""
+    for name, rule in rules.items():
+        value = getattr(solver, name)
+        if not rule.holds(value):
+            raise ValueError(f"{type(solver).__name__} cannot have {name}={value!r}: it must be {rule.says}")
 
 
 def twin(value: Any) -> Any:

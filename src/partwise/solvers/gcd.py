@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from .. import kernels
-from .base import require, whole
+from .base import BELOW_1, WHOLE, require
 from .block import BlockDescent, Update, least_squares_only
 
 
@@ -21,7 +21,7 @@ class GCD(BlockDescent):
     extrapolate: bool = True
 
     def __post_init__(self):
-        require(self, eps=0 <= self.eps < 1, updates=whole(self.updates))
+        require(self, eps=BELOW_1, updates=WHOLE)
 
     def supports(self, problem):
         return least_squares_only(self, problem) or super().supports(problem)

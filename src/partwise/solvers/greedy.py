@@ -15,10 +15,9 @@ import numpy as np
 
 from ..errors import ArchiveError, warn
 from ..init.empty import Empty
-from ..limits import is_number
 from ..oracles.chain import GAP, Atom, next_atom
 from ..problem import Factors, Problem
-from .base import Solver, Step, require, twin, whole
+from .base import AT_LEAST_0, WHOLE, Solver, Step, one_of, require, twin
 from .block import least_squares_only
 from .hals import HALS
 from .symmetric_cd import SymmetricCD
@@ -112,16 +111,14 @@ class Greedy(Solver):
     states = (Growth, Rung)
 
     def __post_init__(self):
-        for name, allowed in (("polish", POLISH), ("weights", tuple(WEIGHTS))):
-            if getattr(self, name) not in allowed:
-                choices = ", ".join(map(repr, allowed))
-                raise ValueError(f"Greedy cannot have {name}={getattr(self, name)!r}: it is one of {choices}")
         require(
             self,
-            rounds=whole(self.rounds),
-            prune=self.prune is None or whole(self.prune),
-            target_error=is_number(self.target_error) and self.target_error >= 0,
-            gap=is_number(self.gap) and self.gap >= 0,
+            polish=one_of(*POLISH),
+            weights=one_of(*WEIGHTS),
+            rounds=WHOLE,
+            prune=WHOLE | None,
+            target_error=AT_LEAST_0,
+            gap=AT_LEAST_0,
         )
 
     @property

@@ -9,12 +9,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .. import kernels
-from .base import require, whole
+from .base import AT_LEAST_0, Rule, require, whole
 from .block import BlockDescent, Update, least_squares_only
 
 FEWEST = 4  # sweeps over a factor
 SHARE = 2  # one sweep more for so many sweeps' worth of multiplications in the product with X
 ALONE = 100  # sweeps where the other factors are held
+SWEEPS = Rule(
+    "a whole number >= 1, a tuple of one for each factor",
+    lambda value: all(map(whole, value)) if isinstance(value, tuple) else whole(value),
+)
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,7 @@ class HALS(BlockDescent):
     shuffle: bool = False
 
     def __post_init__(self):
-        numbers = self.sweeps if isinstance(self.sweeps, tuple) else (self.sweeps,)
-        require(self, sweeps=self.sweeps is None or all(map(whole, numbers)), eps=self.eps >= 0)
+        require(self, sweeps=SWEEPS | None, eps=AT_LEAST_0)
 
     @property
     def draws(self):

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import kernels
 from ..structures import GroupSparsity, NonNegative
-from .base import require, whole
+from .base import WHOLE, require
 from .block import Update, least_squares_only
 from .gcd import GCD
 
@@ -30,7 +30,7 @@ class MixedNorm(GCD):
 
     def __post_init__(self):
         super().__post_init__()
-        require(self, rounds=whole(self.rounds))
+        require(self, rounds=WHOLE)
 
     def supports(self, problem):
         if why := least_squares_only(self, problem):

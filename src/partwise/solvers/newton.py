@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from .. import kernels
-from .base import require, whole
+from .base import WHOLE, require
 from .block import RowDescent
 
 ALONE = 20  # steps where the other factors are held
@@ -21,7 +21,7 @@ class Newton(RowDescent):
     extrapolate: bool = True
 
     def __post_init__(self):
-        require(self, steps=whole(self.steps))
+        require(self, steps=WHOLE)
 
     def supports(self, problem):
         if problem.loss.quadratic or problem.loss.beta is None:

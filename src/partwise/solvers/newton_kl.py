@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from .. import kernels
-from .base import require, whole
+from .base import AT_LEAST_0, WHOLE, require
 from .block import RowDescent
 
 ALONE = 100  # sweeps where the other factors are held
@@ -23,7 +23,7 @@ class NewtonKL(RowDescent):
     extrapolate: bool = True
 
     def __post_init__(self):
-        require(self, sweeps=whole(self.sweeps), eps=self.eps >= 0)
+        require(self, sweeps=WHOLE, eps=AT_LEAST_0)
 
     def supports(self, problem):
         if problem.loss.beta != 1:

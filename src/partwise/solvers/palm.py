@@ -12,7 +12,7 @@ import numpy as np
 from .. import kernels
 from ..problem import Problem, Quadratic, curvature_of
 from ..structures import Structure
-from .base import require, whole
+from .base import WHOLE, require
 from .block import Update, least_squares_only
 from .hals import HALS
 
@@ -29,7 +29,7 @@ class PALM(HALS):
 
     def __post_init__(self):
         super().__post_init__()
-        require(self, steps=whole(self.steps))
+        require(self, steps=WHOLE)
 
     def supports(self, problem):
         return least_squares_only(self, problem)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import kernels
 from ..problem import Factors
-from .base import Solver, Step, require, whole
+from .base import WHOLE, Solver, Step, require
 from .block import Momentum
 
 
@@ -46,7 +46,7 @@ class SymmetricCD(Solver):
     states = (SymmetricState, Momentum)
 
     def __post_init__(self):
-        require(self, sweeps=whole(self.sweeps))
+        require(self, sweeps=WHOLE)
 
     def supports(self, problem):
         if not problem.symmetric:

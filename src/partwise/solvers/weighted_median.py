@@ -10,7 +10,7 @@ from .. import kernels
 from ..init.greedy_l1 import Rest
 from ..losses import L1
 from ..problem import Factors, Problem, dead_parts
-from .base import Step, require, whole
+from .base import WHOLE, Step, require
 from .block import BlockDescent, Momentum, State, Update
 from .exact_rows import exact_rows
 
@@ -50,7 +50,7 @@ class WeightedMedian(BlockDescent):
     states = (MedianState, Momentum)
 
     def __post_init__(self):
-        require(self, sweeps=whole(self.sweeps))
+        require(self, sweeps=WHOLE)
 
     def supports(self, problem):
         if not isinstance(problem.loss, L1):
