@@ -103,7 +103,11 @@ BAD = {
         {"init": (PLANTED.W, PLANTED.H.T)},
         r"the initial H has shape \(20, 3\).*need \(3, 20\)",
     ),
-    "NaN start": ((X, 3), {"init": (PLANTED.W * np.nan, PLANTED.H)}, "the initial W contains NaN"),
+    "NaN start": (
+        (X, 3),
+        {"init": (PLANTED.W * np.nan, PLANTED.H)},
+        "the initial W contains NaN or infinity: give finite",
+    ),
     "three arrays": ((X, 3), {"init": (X, X, X)}, "must be a pair"),
     "text start": (
         (X, 3),
@@ -129,8 +133,8 @@ BAD = {
     "dates": ((np.zeros((3, 3), "M8[D]"), 1), {}, "X must be a matrix of numbers"),
     "digits as text": (([["1", "2"], ["3", "4"]], 1), {}, "X must be a matrix of numbers"),
     "complex": ((X + 1j, 3), {}, "X must be a matrix of numbers, dense or sparse: Complex data not supported$"),
-    "negative start": ((X, 3), {"init": (-PLANTED.W, PLANTED.H)}, "the initial W has negative entries"),
-    "missing start": ((X, 3), {"init": (None, PLANTED.H)}, "the initial W is missing"),
+    "negative start": ((X, 3), {"init": (-PLANTED.W, PLANTED.H)}, "negative entries.*: clip it with np.maximum"),
+    "missing start": ((X, 3), {"init": (None, PLANTED.H)}, "the initial W is missing: give both"),
     "not an argument": ((X, 3), {"structure_H": "l1(a)"}, "does not make sense: a is not a number"),
     "or": ((X, 3), {"structure_H": "l1(1) | l2(1)"}, "does not make sense: write name"),
     "two calls": ((X, 3), {"structure_H": "l1(0.1)(2)"}, "does not make sense: write name"),

@@ -282,7 +282,9 @@ def bench(options) -> int:
 
     loss = resolve("loss", options.loss)
     if loss.beta is None:
-        raise ValueError(f"--loss {options.loss}: scikit-learn has no solver for it to race against")
+        raise ValueError(
+            f"--loss {options.loss}: scikit-learn has no solver for it to race against; use frobenius, kl or a beta"
+        )
     if options.file:
         X = checked_data(read(options.file, options.key).X)
         contests = [racing.Contest(Path(options.file).name, X, checked_rank(options.rank), loss=options.loss)]

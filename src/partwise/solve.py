@@ -275,7 +275,7 @@ class Watch:
         if not math.isfinite(objective):
             raise FloatingPointError(
                 f"the objective is not a finite number after {n_iter} iterations: start, bounds or penalties "
-                f"are too many orders of magnitude away from X for {self.problem.data.dtype}"
+                f"are too many orders of magnitude away from X for {self.problem.data.dtype}; bring them nearer"
             )
         converged = False
         if n_iter > 1 and (done or self.look_is_due(n_iter, stationarity)):

@@ -81,11 +81,16 @@ def as_numbers(A, name: str) -> np.ndarray | None:
 
 def check_given(A: np.ndarray | None, shape: tuple[int, int], name: str, nonnegative: bool) -> None:
     if A is None:
-        raise ValueError(f"the initial {name} is missing: only a factor that is fixed whole needs none")
+        raise ValueError(
+            f"the initial {name} is missing: give both, (W, H); only a factor that is Fixed as a whole needs none"
+        )
     if A.shape != shape:
         expected, got = (s if name == "W" else s[::-1] for s in (shape, A.shape))
         raise ValueError(f"the initial {name} has shape {got}, but this X and rank need {expected}")
     if not np.all(np.isfinite(A)):
-        raise ValueError(f"the initial {name} contains NaN or infinity")
+        raise ValueError(f"the initial {name} contains NaN or infinity: give finite numbers")
     if nonnegative and A.min() < 0:
-        raise ValueError(f"the initial {name} has negative entries, but {name} is to be nonnegative")
+        raise ValueError(
+            f"the initial {name} has negative entries, but {name} is to be nonnegative: clip it with "
+            f"np.maximum({name}, 0), or allow signs with structure_{name}=structures.Free()"
+        )
