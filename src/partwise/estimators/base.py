@@ -13,7 +13,7 @@ from ..validation import checked_data
 class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A factorization whose parts are `components_`."""
 
-    def _checked(self, X, reset: bool = True):
+    def _validated(self, X, reset: bool = True):
         """X as `factorize` takes it, with its sentences for what it does not take; the names and the number of features
         are remembered, or compared with those of `fit` unless `reset`."""
         checked = checked_data(X)

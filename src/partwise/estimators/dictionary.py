@@ -133,7 +133,7 @@ class Dictionary(Model):
     @fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X, y=None):
         """Learn the atoms and return the codes of X, (n_samples, n_components)."""
-        X = self._checked(X)
+        X = self._validated(X)
         atoms = UnitNorm(per="component")
         result = self._factorize(
             X,
@@ -150,7 +150,7 @@ class Dictionary(Model):
         """The codes of X in the atoms, each row on its own: orthogonal matching pursuit, then exchanges of atoms while
         they gain."""
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        X = self._validated(X, reset=False)
         H = self.components_.astype(X.dtype, copy=False)
         zeros = np.zeros((X.shape[0], len(H)), dtype=X.dtype)
         return self._factorize(X, len(H), structure_H=Fixed(H), solver="palm", init=(zeros, H)).W

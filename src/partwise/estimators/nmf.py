@@ -168,13 +168,13 @@ class NMF(Model):
     @fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X, y=None, W=None, H=None):
         """Learn the parts of X and return W, (n_samples, n_components). W and H: the start, with init="custom"."""
-        X = self._checked(X)
+        X = self._validated(X)
         return self._learn(self._factorize(X, W, H, update_H=True))
 
     def transform(self, X):
         """The best W for X with the parts held, each row on its own."""
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        X = self._validated(X, reset=False)
         return self._factorize(X, None, self.components_.astype(X.dtype, copy=False), update_H=False).W
 
     def __sklearn_tags__(self):
