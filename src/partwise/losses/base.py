@@ -15,7 +15,7 @@ class Loss(ABC):
     start: str | None = None  # the initialisation that suits it best, where that is not for all to say
     zero_weight = 1.0  # what an error under a zero of X counts; not 1: all data are held by their nonzeros
 
-    explains: str  # what `Result.explained` is a share of
+    explains = "the loss of 0"  # what `Result.explained` is a share of, in words
 
     def null(self, mean: float) -> float:
         """The null model, a constant, whose loss a fit is compared with, given the mean of |X|: 0, so that its loss is
