@@ -345,8 +345,9 @@ def test_json_and_quiet(tmp_path, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_ctrl_c_writes_what_was_found(tmp_path):
-    """A real SIGINT to a real process."""
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_writes_what_was_found(signum, tmp_path):
+    """A real signal to a real process."""
     np.save(tmp_path / "x.npy", make_parts(400, 300, 10, noise=0.3, random_state=0).X)
     command = [sys.executable, "-m", "partwise", "fit", "x.npy", "--rank", "20", "--out", "out", "--tol", "0"]
     options = ["--max-iter", "100000000", "--checkpoint", "run.partwise", "--checkpoint-interval", "0.1"]
@@ -355,13 +356,27 @@ def test_ctrl_c_writes_what_was_found(tmp_path):
     ) as process:
         while not (tmp_path / "run.partwise").exists():
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signum)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted after" in out
     assert "Traceback" not in err
     assert json.loads((tmp_path / "out" / "result.json").read_text())["status"] == "interrupted"
     assert "it was interrupted" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("step", ["certify", "report"])
+def test_ctrl_c_while_a_result_is_handed_over_is_not_lost(step, tmp_path, monkeypatch):
+    """A real signal in the middle of the certificate, or of the report: all is written, and the status says so."""
+    original = getattr(Result, step)
+
+    def pressed(*arguments, **options):
+        signal.raise_signal(signal.SIGINT)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(Result, step, pressed)
+    assert fit(tmp_path) == 130
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"W.npy", "H.npy", "result.json", "report.html"}
 
 
 def test_ctrl_c_while_certifying_keeps_the_fit(tmp_path, monkeypatch, capsys):

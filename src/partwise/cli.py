@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
 
-from . import __version__
+from . import __version__, interrupts
 from .certificate import Optimality
 from .conventions import NORMS
 from .datasets import make_swimmer
@@ -33,8 +35,8 @@ REPORT_NEEDS = ("matplotlib", "jinja2")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0; 2 with a sentence on standard error when the input cannot be used; 130 after Ctrl-C, with what was
-    found written if there was anything; 141 where nobody reads standard output any more, as after `| head`."""
+    """Exit status 0; 2 with a sentence on standard error when the input cannot be used; 130 after Ctrl-C or SIGTERM,
+    with what was found written if there was anything; 141 where nobody reads standard output, as after `| head`."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         status = run(arguments)
@@ -48,7 +50,8 @@ def run(arguments: Sequence[str] | None) -> int:
     try:
         try:
             options = parser().parse_args(arguments)
-            return options.command(options)
+            with terminated_as_interrupted():
+                return options.command(options)
         finally:
             if sys.stdout is not None:  # it may be closed
                 sys.stdout.flush()
@@ -66,6 +69,20 @@ def run(arguments: Sequence[str] | None) -> int:
     except (ValueError, TypeError, ImportError, ArithmeticError, RecursionError) as error:
         complain(str(error))
     return 2
+
+
+@contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """A context in which SIGTERM, with which schedulers end jobs, is taken for Ctrl-C."""
+    here = threading.current_thread() is threading.main_thread()
+    if not here or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def complain(text: str) -> None:
@@ -201,7 +218,20 @@ def fit(options) -> int:
         say(f"read {X.shape[0]} samples x {X.shape[1]} features" + (", named" if names else ""))
         check_image_shape(options.image, X.shape[1])
     checked_folder(options.out)
-    result = factorize(
+    title = options.title or f"The parts of {Path(options.file).name}"
+    report = {"title": title, "image_shape": options.image, "feature_names": names}
+    with interrupts.held():  # Ctrl-C ends the fit, or the certificate; what there is by then is written in any case
+        result = factorized(X, options)
+        optimality, interrupted = certified(result, X, options)
+        hand_over(result, optimality, options.out, say, **report)
+        interrupted |= interrupts.came()
+    if options.json:
+        print(json.dumps(summary(result, optimality), indent=2))
+    return INTERRUPTED if interrupted else 0
+
+
+def factorized(X, options) -> Result:
+    return factorize(
         X,
         options.rank,
         loss=options.loss,
@@ -223,22 +253,6 @@ def fit(options) -> int:
         sort=not options.no_sort,
         random_state=options.seed,
     )
-    title = options.title or f"The parts of {Path(options.file).name}"
-    interrupted = result.status == "interrupted"
-    optimality = None
-    try:
-        why = result.unbounded or ("--no-certify says so" if options.no_certify else None)
-        if why and options.one_more:
-            warn(f"--one-more is left out: {why}")
-        if not (why or interrupted):  # Ctrl-C: somebody does not want to wait
-            optimality = certified(result, X, options.one_more)
-    except KeyboardInterrupt:
-        interrupted = True
-    report = {"title": title, "image_shape": options.image, "feature_names": names}
-    hand_over(result, optimality, options.out, say, **report)
-    if options.json:
-        print(json.dumps(summary(result, optimality), indent=2))
-    return INTERRUPTED if interrupted else 0
 
 
 def normalization(text: str) -> str | tuple[str, str] | None:
@@ -247,15 +261,23 @@ def normalization(text: str) -> str | tuple[str, str] | None:
     return (factor, norm) if norm else None if text == "none" else text
 
 
-def certified(result: Result, X, one_more: bool) -> Optimality:
-    """What is known of the optimum; a result that one more part cannot be bounded for is handed over all the same."""
+def certified(result: Result, X, options) -> tuple[Optimality | None, bool]:
+    """What is known of the optimum, and whether Ctrl-C was pressed, now or before: then nobody wants to wait. A result
+    that one more part cannot be bounded for is handed over all the same."""
+    why = result.unbounded or ("--no-certify says so" if options.no_certify else None)
+    if why and options.one_more:
+        warn(f"--one-more is left out: {why}")
+    if why or result.status == "interrupted":
+        return None, result.status == "interrupted"
     try:
-        return result.certify(X, one_more=one_more)
+        return result.certify(X, one_more=options.one_more), False
+    except KeyboardInterrupt:
+        return None, True
     except ValueError as error:
-        if not one_more:
+        if not options.one_more:
             raise
         warn(f"--one-more is left out: {error}")
-        return result.certify(X)
+        return result.certify(X), False
 
 
 def demo(options) -> int:
