@@ -2,6 +2,12 @@
 
 import math
 
+import numpy as np
+
+LEAST, MOST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
+EXTREME = 300  # of a number whose square is about to vanish, or too large
+FURTHEST = 2200  # a power of two that takes the smallest number beyond the largest
+
 
 def exponent_of(value: float) -> int:
     """The power of two nearest to a magnitude; 0 for 0."""
@@ -15,7 +21,23 @@ def unit_of(value: float) -> float:
 
 def times_power(value: float, exponent: float) -> float:
     """`value * 2**exponent`, infinite or 0 where that is no number; in steps, each of which is one."""
-    quarter, rest = divmod(exponent, 4)
+    quarter, rest = divmod(min(max(exponent, -FURTHEST), FURTHEST), 4)
     for step in (quarter, quarter, quarter, quarter + rest):
         value *= 2.0**step
     return value
+
+
+def in_units(bounds, exponent: int | np.ndarray):
+    """`bounds / 2**exponent`, numbers or arrays; what is 0, finite or infinite remains so."""
+    with np.errstate(over="ignore", under="ignore"):
+        size = np.clip(np.ldexp(np.abs(bounds), -exponent), LEAST, MOST)
+    scaled = np.where((bounds == 0) | np.isinf(bounds), bounds, np.copysign(size, bounds))
+    return scaled if np.ndim(bounds) else float(scaled)
+
+
+def moderate(A: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """A with vectors along an axis divided by powers of two, where their squares would be too large or vanish, and the
+    exponents."""
+    exponents = np.frexp(np.max(np.abs(A), axis=axis, keepdims=True, initial=0))[1]
+    exponents = np.where(np.abs(exponents) > EXTREME, exponents, 0)
+    return (np.ldexp(A, -exponents) if exponents.any() else A), exponents

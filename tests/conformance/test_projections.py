@@ -225,6 +225,7 @@ class Ratio:
             if n < r**2 - 1e-9:
                 continue
             around = part - part.mean(axis=1, keepdims=True)
+            around -= around.mean(axis=1, keepdims=True)  # again, for what rounding left of a large offset
             spread = np.linalg.norm(around, axis=1, keepdims=True)
             flat = spread[:, 0] <= 1e-13 * np.abs(part).max(axis=1)
             along = np.where(flat, np.maximum(along, r * part.mean(axis=1)), along)

@@ -9,13 +9,21 @@ from numbers import Integral
 import numpy as np
 
 from .base import Structure, beyond_rounding
-from .elementwise import FREE, Elementwise
+from .elementwise import FREE, Elementwise, NonNegative
 from .entries import OverEntries
 from .orthogonal import Tied
+from .places import best_places
 from .shape import Monotone, Smooth
 from .vectors import Vectors
 
 ROUNDS = 200  # of projections onto one set after the other
+FEW = 10  # of them, until it is clear where nonzeros should be
+NOISE = 1e-2  # of the largest entry, where projections go round in circles
+LEAP = 8  # rounds, after which steps that shrink by the same factor are added up
+ATTEMPTS = 4  # to let entries go that vanish too slowly
+VANISHING = 0.05  # of the largest entry
+PATIENCE = 40  # rounds in which sets have to come nearer to each other, by this share
+NUDGE = 1e-6  # what the given entries count beside those of a projection
 CLOSE = 1e-10  # relative change in a round that ends them
 
 
@@ -108,8 +116,11 @@ def closed_form(entries: Elementwise, others: list[Structure]) -> Structure | No
 
 
 def in_turns(entries: Elementwise, others: list[Structure]) -> Structure:
-    """Dykstra's method where all sets are convex, else one after the other: entries, then how many, then norms."""
+    """Dykstra's method where all sets are convex, else one after the other: entries, then how many, then norms. What is
+    nonnegative for one is so for all, if that is all that they take of the bounds."""
+    sign = NonNegative() if entries.nonnegative or any(part.nonnegative for part in others) else FREE
     members = [closed_form(entries.bounds(), [part]) or part for part in others]
+    members = [closed_form(sign, [part]) or part if member is part else member for member, part in zip(members, others)]
     unsaid = entries.l1 or entries.l2 or any(member is part for member, part in zip(members, others))
     if unsaid and not entries.free:
         members = [entries, *members]
@@ -184,26 +195,80 @@ class Turns(Structure):
         return sum(member.row_values(A) for member in self.members)
 
     def settle(self, A):
-        """Rounds until all sets agree; the last one, of norms or of the user, has the last word."""
-        A = self.prox(A, 0.0)
-        for _ in range(ROUNDS):
-            before, moved = A, 0.0
+        return self.within(A, np.ones(A.shape, dtype=bool))
+
+    def within(self, A, places):
+        """Rounds until all sets agree; the last one, of norms or of the user, has the last word. Where some of them say
+        how many nonzeros there may be, a few rounds show where these should be; there they stay, and the sets come
+        together among points with zeros elsewhere."""
+        near = self.rounds(self.prox(A, 0.0), places, FEW)
+        if self.violation(near) > 0:
+            chosen = self.chosen_places(A, near, places)
+            start = near if chosen.all() else np.where(chosen, A, A.dtype.type(0))
+            for _ in range(ATTEMPTS):
+                held = self.rounds(start, chosen, ROUNDS)
+                near = min(held, near, key=self.violation)
+                size = VANISHING * np.max(np.abs(held), initial=0)
+                if not 0 < self.violation(near) < size:
+                    break  # there, or far from it
+                start, chosen = held, chosen & (np.abs(held) > size)
+        return self.without_dust(near, np.max(np.abs(A), initial=0))
+
+    def rounds(self, A, places, most):
+        """Projections onto one set after the other, among points that are 0 outside the places."""
+        anywhere, noise = bool(places.all()), np.random.default_rng(0)
+        step, far = np.zeros_like(A), np.inf
+        for turn in range(most):
+            before, moved, last = A, 0.0, step
             for member in self.members:
-                following = member.settle(A)
+                following = member.settle(A) if anywhere else member.within(A, places)
                 moved = max(moved, np.max(np.abs(following - A), initial=0))
                 A = following
-            change = np.max(np.abs(A - before), initial=0)
-            if not beyond_rounding(2 * moved, A) or change <= np.finfo(A.dtype).eps * np.max(np.abs(A), initial=0):
-                break  # all agree, or they go round in circles
-        return self.without_dust(A)
+            look = turn % PATIENCE == PATIENCE - 2  # before a leap
+            if not beyond_rounding(2 * moved, A) or (look and moved > far * (1 - 1 / PATIENCE)):
+                break  # all agree, or they come no nearer to each other
+            far = moved if look else far
+            step, size = A - before, np.max(np.abs(A), initial=0)
+            share = np.vdot(step, last) / max(np.vdot(last, last), np.finfo(A.dtype).tiny)  # of the last step
+            if turn % LEAP == LEAP - 1 and 0 < share < 1:
+                A = A + A.dtype.type(share / (1 - share)) * step  # where such steps lead to
+            if np.max(np.abs(A - before), initial=0) <= np.finfo(A.dtype).eps * size:  # they go round in circles
+                A = np.where(places, A + (NOISE * size * noise.uniform(size=A.shape)).astype(A.dtype), A)
+        return A
 
-    def without_dust(self, A):
-        """A with 0 for entries that are rounding, where that is in the set: the other factor could blow them up."""
-        clean = np.where(np.abs(A) <= np.finfo(A.dtype).eps * np.max(np.abs(A), initial=0), A.dtype.type(0), A)
+    def chosen_places(self, A, near, places):
+        """Where a point near these two may be nonzero: what each set takes of what the ones before leave; or the best
+        choice of all, if that leaves too few to some vectors."""
+        scores = np.abs(near.astype(np.float64)) + NUDGE * np.abs(A) + np.finfo(A.dtype).tiny
+        chosen = places
+        for member in self.members:
+            chosen = chosen & member.places(np.where(chosen, scores, 0))
+        needed = self.fewest(A.shape)
+        if np.all(chosen.sum(axis=1) >= needed[0]) and np.all(chosen.sum(axis=0) >= needed[1]):
+            return chosen
+        best = best_places(np.where(places, scores, -np.inf), self.limits(A.shape[1]), needed)
+        return chosen if best is None else best
+
+    def places(self, A):
+        return np.all([member.places(A) for member in self.members], axis=0)
+
+    def limits(self, rank):
+        return [limit for member in self.members for limit in member.limits(rank)]
+
+    def fewest(self, shape):
+        items, components = zip(*(member.fewest(shape) for member in self.members))
+        return max(items), reduce(np.maximum, components)
+
+    def without_dust(self, A, size):
+        """A with 0 for entries that are rounding beside others or beside a given size, where that is in the set: the
+        other factor could blow them up."""
+        largest = max(np.max(np.abs(A), initial=0), size)
+        clean = np.where(np.abs(A) <= np.finfo(A.dtype).eps * largest, A.dtype.type(0), A)
         return clean if self.violation(clean) <= self.violation(A) else A
 
     def violation(self, A):
-        return beyond_rounding(max(member.violation(A) for member in self.members), A)
+        """Bounds, too, are met to rounding where another set has the last word."""
+        return max(max(beyond_rounding(member.violation(A), A), member.surplus(A)) for member in self.members)
 
     def __repr__(self):
         return " & ".join(map(repr, self.members))
@@ -347,6 +412,30 @@ class Columns(Structure):
 
     def settle(self, A):
         return self.each(A, lambda structure, B: structure.settle(B))
+
+    def within(self, A, places):
+        out = np.empty_like(A)
+        for indices, structure in self.parts:
+            out[:, indices] = structure.within(np.ascontiguousarray(A[:, indices]), places[:, indices])
+        return out
+
+    def places(self, A):
+        return self.each(A, lambda structure, B: structure.places(B)).astype(bool)
+
+    def limits(self, rank):
+        return [
+            (axis, [indices[j] for j in some], count)
+            for indices, structure in self.parts
+            for axis, some, count in structure.limits(len(indices))
+        ]
+
+    def fewest(self, shape):
+        """What its parts need in each item, for all together."""
+        components = np.zeros(shape[1], dtype=int)
+        needs = [(indices, structure.fewest((shape[0], len(indices)))) for indices, structure in self.parts]
+        for indices, (_, its_components) in needs:
+            components[list(indices)] = its_components
+        return sum(items for _, (items, _) in needs), components
 
     def violation(self, A):
         return max(s.violation(np.ascontiguousarray(A[:, indices])) for indices, s in self.parts)

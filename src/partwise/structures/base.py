@@ -78,10 +78,32 @@ class Structure(ABC):
         """A point of the set near A: what results are made of, whatever approximation `prox` is."""
         return self.prox(A, 0.0)
 
+    def within(self, A: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """A point of the set near A that is 0 outside `places`, a mask, where the set has such points."""
+        return self.settle(np.where(places, A, A.dtype.type(0)))
+
+    def places(self, A: np.ndarray) -> np.ndarray:
+        """Where A may be nonzero, a mask: the largest entries, where the set limits how many."""
+        return np.ones(A.shape, dtype=bool)
+
+    def limits(self, rank: int) -> list[tuple[int, list[int], int]]:
+        """The most nonzeros: `(axis, components, count)`, for axis 1 among these components of each item, for axis 0
+        in each of these components."""
+        return []
+
+    def fewest(self, shape: tuple[int, int]) -> tuple[int, int | np.ndarray]:
+        """How many places each item and each component needs."""
+        return 0, 0
+
     def violation(self, A: np.ndarray) -> float:
         """How far A is outside the set: the largest amount by which an entry differs from the nearest point that is
-        known, 0 where that is rounding."""
-        return beyond_rounding(np.max(np.abs(A - self.settle(A)), initial=0), A)
+        known, 0 where that is rounding. Zeros are exact: what is beyond the nonzeros that are allowed counts, however
+        small."""
+        return max(beyond_rounding(np.max(np.abs(A - self.settle(A)), initial=0), A), self.surplus(A))
+
+    def surplus(self, A: np.ndarray) -> float:
+        """The largest entry where there has to be a zero."""
+        return float(np.max(np.abs(A), where=~self.places(A), initial=0))
 
     def gains(self, A: np.ndarray, G: np.ndarray, d: np.ndarray) -> np.ndarray:
         """How much each column of A could still gain by itself, (rank,): the largest decrease of

@@ -12,10 +12,11 @@ from numbers import Real
 import numpy as np
 
 from .. import kernels
+from ..units import in_units
 from .base import ROUNDING, beyond_rounding
-from .norm import SLACK, Sized
+from .norm import Sized
 from .sparse import checked_groups
-from .vectors import shortest
+from .vectors import SLACK, shortest
 
 MET = 1e-12  # of a sum, relative
 
@@ -41,6 +42,7 @@ class GroupSparsity(Sized):
     weights: tuple[float, ...] | None = None
     lengths: np.ndarray | None = None  # the norm of each component, once it is known how many there are
     totals: np.ndarray | None = None  # the sum of each group, once it is known how long they are
+    core = 3
     nonnegative = True
     convex = False
     columnwise = False
@@ -73,7 +75,14 @@ class GroupSparsity(Sized):
         return self.size if self.lengths is None else float(self.lengths.max())
 
     def takes(self, entries):
-        return entries.plain
+        return entries.plain and self.sized is None
+
+    def needed(self, shape):
+        """As many as a flat component with its share of the sum has, shared out by the norms."""
+        needed = np.ones(shape[1], dtype=int)
+        for group, total in zip(self.members(shape[1]), self.totals):
+            needed[list(group)] = math.ceil((total / self.lengths[list(group)].sum()) ** 2 * (1 - SLACK))
+        return needed
 
     def members(self, rank: int) -> tuple[tuple[int, ...], ...]:
         """The groups of that many components."""
@@ -118,7 +127,7 @@ class GroupSparsity(Sized):
 
     def rescaled(self, exponent, objective_exponent):
         scaled = super().rescaled(exponent, objective_exponent)
-        return scaled.altered(lengths=np.ldexp(self.lengths, -exponent), totals=np.ldexp(self.totals, -exponent))
+        return scaled.altered(lengths=in_units(self.lengths, exponent), totals=in_units(self.totals, exponent))
 
     def scores(self, A, step):
         return A
@@ -137,9 +146,7 @@ class GroupSparsity(Sized):
         met = (MET + ROUNDING * np.finfo(A.dtype).eps) * self.totals  # what sums of many entries may be off by
         missed = np.maximum(np.abs(totals - self.totals) - met, 0)
         off = [*-V.min(axis=1), *np.abs(norms - self.lengths) / math.sqrt(n), *missed / n]
-        if self.chosen:
-            off.append(np.max(np.abs(A), where=~self.choice(np.abs(A)), initial=0.0))
-        return beyond_rounding(max(off), A)
+        return max(beyond_rounding(max(off), A), self.surplus(A))
 
     def face(self, A):
         return None

@@ -11,7 +11,7 @@ from numbers import Real
 import numpy as np
 
 from .. import kernels
-from ..units import times_power
+from ..units import in_units, times_power
 from .base import Structure
 
 FLIPS = 20  # rounds over the columns of a factor of two values
@@ -104,7 +104,7 @@ class Elementwise(Structure):
     def rescaled(self, exponent, objective_exponent):
         l1 = min(times_power(self.l1, exponent - objective_exponent), LARGEST_WEIGHT)
         l2 = min(times_power(self.l2, 2 * exponent - objective_exponent), LARGEST_WEIGHT)
-        return Elementwise(np.ldexp(self.lower, -exponent), np.ldexp(self.upper, -exponent), l1, l2, self.binary)
+        return Elementwise(in_units(self.lower, exponent), in_units(self.upper, exponent), l1, l2, self.binary)
 
     def box(self, A):
         """`(l1, lower, upper)` as kernels take them: in A's type, bounds with one row or one per row of A."""

@@ -9,11 +9,11 @@ from numbers import Real
 import numpy as np
 
 from .. import kernels
+from ..units import in_units, moderate
 from .elementwise import Elementwise
-from .vectors import Vectors
+from .vectors import SLACK, Vectors
 
 TINY = 1e-100  # a norm whose square is about to vanish
-SLACK = 1e-12  # of a sum of bounds, relative: ten times 0.1 is less than 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,7 +21,6 @@ class Sized(Vectors):
     """Vectors of a given size, in the units of the problem."""
 
     size: float = 1.0
-    core = True
     stage = 4
     scale_free = False
 
@@ -29,14 +28,26 @@ class Sized(Vectors):
     def magnitude(self):
         return self.size
 
+    def needed(self, shape):
+        return 1
+
+    def within(self, A, places):
+        """A vector that is left no place takes any: it cannot be 0."""
+        return super().within(A, places | ~places.any(axis=self.axis, keepdims=True))
+
+    def norm_at(self, ratio: float) -> float:
+        """The norm of a vector with this `|a|_1 / |a|_2`."""
+        return self.size
+
     def rescaled(self, exponent, objective_exponent):
-        return super().rescaled(exponent, objective_exponent).altered(size=math.ldexp(self.size, -exponent))
+        return super().rescaled(exponent, objective_exponent).altered(size=in_units(self.size, exponent))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitNorm(Sized):
     """Each component (or item) has `|a| = 1`."""
 
+    core = 1
     convex = False
 
     def __init__(self, per: str = "component"):
@@ -44,6 +55,9 @@ class UnitNorm(Sized):
 
     def takes(self, entries):
         return entries.plain or two_values(entries)
+
+    def scores(self, A, step):
+        return A if self.entries.nonnegative else np.abs(A)
 
     def values(self, A, step, mask):
         if self.entries.binary:
@@ -63,7 +77,8 @@ class UnitNorm(Sized):
         none = np.flatnonzero(norm == 0)
         n = A.shape[self.axis]
         places = (np.arange(n) + (none[:, None] if self.axis == 0 else 0 * none[:, None])) % n
-        largest = np.argmax(np.take_along_axis(self.vectors(A)[none], places, axis=1), axis=1)
+        allowed = self.vectors(A if mask is None else np.where(mask, A, -np.inf))
+        largest = np.argmax(np.take_along_axis(allowed[none], places, axis=1), axis=1)
         (unit if self.axis else unit.T)[none, places[np.arange(len(none)), largest]] = self.size
         return unit
 
@@ -84,6 +99,7 @@ class UnitNorm(Sized):
 class Simplex(Sized):
     """Each item (or component) is nonnegative and adds up to 1."""
 
+    core = 2
     nonnegative = True
 
     def __init__(self, per: str = "item"):
@@ -92,31 +108,39 @@ class Simplex(Sized):
     def takes(self, entries):
         bounds = entries.convex and entries.l1 == entries.l2 == 0
         alike = np.ndim(entries.lower) == np.ndim(entries.upper) == 0 and entries.lower <= 0
+        if self.sized:
+            return entries.plain or two_values(entries)
         return two_values(entries) or (bounds and (alike or not self.chosen))
 
-    @staticmethod
-    def limits(entries: Elementwise):
-        """Bounds, nonnegativity included."""
-        return np.maximum(entries.lower, 0), entries.upper
+    def needed(self, shape):
+        return max(1, math.ceil(self.size / np.max(self.entries.upper) * (1 - SLACK)))
+
+    def norm_at(self, ratio):
+        return self.size / ratio
+
+    def bounds(self):
+        """Nonnegativity included."""
+        return np.maximum(self.entries.lower, 0), self.entries.upper
 
     def check(self, shape, name):
         super().check(shape, name)
-        low, high = (np.broadcast_to(b, shape) for b in self.limits(self.entries))
+        low, high = (np.broadcast_to(b, shape) for b in self.bounds())
+        crossed = bool(np.any(low > high))
         if self.chosen:
             high = np.where(self.choice(np.ones(shape)), high, 0.0)
         low, high = low.sum(axis=self.axis), high.sum(axis=self.axis)
-        if np.any(low > self.size * (1 + SLACK)) or np.any(high < self.size * (1 - SLACK)):
+        if crossed or np.any(low > self.size * (1 + SLACK)) or np.any(high < self.size * (1 - SLACK)):
             raise ValueError(f"no value of {name} satisfies {self}: its bounds do not let each {self.per} add up to 1")
 
     def scores(self, A, step):
         return A
 
     def values(self, A, step, mask):
-        if self.entries.binary:
+        if self.entries.binary or self.sized:  # a sum and a norm of 1 have only single entries
             return one_hot(A, mask, self.axis, self.size)
         V = self.vectors(A.astype(np.float64, copy=False))
         low, high = (
-            self.vectors(b) if np.ndim(b) else np.full((1, V.shape[1]), float(b)) for b in self.limits(self.entries)
+            self.vectors(b) if np.ndim(b) else np.full((1, V.shape[1]), float(b)) for b in self.bounds()
         )
         if mask is not None:
             high = np.where(self.vectors(mask), high, 0.0)
@@ -136,11 +160,12 @@ class Hoyer(Vectors):
         (sqrt(n) - |a|_1 / |a|_2) / (sqrt(n) - 1) = s,
 
     0 for a flat vector of n entries, 1 for a single nonzero (Hoyer 2004). The zero vector is allowed.
-    The direction of the nearest one is in proportion to `(a - mu)_+` for one mu (Thom, Rohde and Palm 2015).
+    The direction of the nearest one is in proportion to `(a - mu)_+` for one mu (Thom, Rohde and Palm 2015). With
+    `UnitNorm` or `Simplex` over the same vectors the length is known as well.
     """
 
     sparsity: float = 0.5
-    core = True
+    core = 3
     stage = 3
     nonnegative = True
     convex = False
@@ -153,11 +178,11 @@ class Hoyer(Vectors):
 
     @property
     def scale_free(self):
-        return self.per == "component"
+        return self.per == "component" and self.cone
 
     @property
     def cone(self):
-        return True
+        return self.sized is None
 
     def takes(self, entries):
         return entries.plain
@@ -167,21 +192,29 @@ class Hoyer(Vectors):
         return math.sqrt(n) - self.sparsity * (math.sqrt(n) - 1)
 
     def check(self, shape, name):
-        n = shape[self.axis]
-        fewest = math.ceil(self.ratio(n) ** 2 - 1e-9)
+        n, fewest = shape[self.axis], self.needed(shape)
         if self.chosen and self.choice(np.ones(shape)).sum(axis=self.axis).min() < fewest:
             raise ValueError(
                 f"no value of {name} satisfies {self}: a sparsity of {self.sparsity:g} takes at least {fewest} "
                 f"nonzeros in each {self.per} of {n} entries"
             )
 
+    def needed(self, shape):
+        return math.ceil(self.ratio(shape[self.axis]) ** 2 - 1e-9)
+
     def scores(self, A, step):
         return A
 
     def values(self, A, step, mask):
-        V = self.vectors(A.astype(np.float64, copy=False))
+        V, exponents = moderate(self.vectors(A.astype(np.float64, copy=False)), axis=1)
         keep = np.ones((1, V.shape[1]), dtype=np.bool_) if mask is None else self.vectors(mask)
-        return self.turned(kernels.of(V).with_ratio(V, keep, self.ratio(V.shape[1]))).astype(A.dtype, copy=False)
+        ratio = self.ratio(V.shape[1])
+        norm = self.sized.norm_at(ratio) if self.sized else 0.0
+        best = kernels.of(V).with_ratio(V, keep, ratio, norm)
+        if exponents.any() and not self.sized:
+            best = np.ldexp(best, exponents)
+        best[np.broadcast_to(keep.sum(axis=1) < self.needed(A.shape), len(V))] = 0  # too few places
+        return self.turned(best).astype(A.dtype, copy=False)
 
     def face(self, A):
         return None

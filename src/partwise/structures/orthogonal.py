@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
-from .base import ROUNDING, beyond_rounding
+from ..units import in_units
+from .base import beyond_rounding
 from .elementwise import FREE, Elementwise
 from .entries import OverEntries
 from .vectors import checked_count
@@ -16,6 +18,9 @@ from .vectors import checked_count
 METHODS = ("exact", "successive")
 SAFE_CONDITION = 1e-6  # of a Gram matrix, from where on its inverse root is accurate enough to be improved
 REASSIGNMENTS = 20
+TURNS = 10  # between orthonormal components and zeros outside some places
+INDEPENDENT = 1e-8  # of a component: less than this left of it is rounding
+BISECTIONS = 100
 
 
 class Tied(OverEntries):
@@ -74,17 +79,38 @@ class OrthogonalTo(Tied):
         if self.entries.nonnegative:
             return self.split_items(A)
         if self.violation(A) == 0:
-            return A.copy()  # the eigenvector of a point of the set may be ill-determined, and would move it
-        return self.along_eigenvector(A) if self.closed else self.one_round(A)
+            return A.copy()  # the direction of a point of the set may be ill-determined, and would move it
+        return self.along_direction(A) if self.closed else self.one_round(A)
+
+    def within(self, A, places):
+        if self.entries.nonnegative:
+            return super().within(A, places)
+        return self.one_round(np.where(places, A, A.dtype.type(0)), places)
+
+    def places(self, A):
+        """Nonnegative: an item is in that component or in the others."""
+        places = super().places(A)
+        if self.entries.nonnegative:
+            mine = self.split_items(A)[:, self.component] > 0
+            return places & np.where(np.arange(A.shape[1]) == self.component, mine[:, None], ~mine[:, None])
+        if self.nonzeros is not None:
+            places[np.argsort(-np.abs(A[:, self.component]), kind="stable")[self.nonzeros :], self.component] = False
+        return places
+
+    def limits(self, rank):
+        few = [] if self.nonzeros is None else [(0, [self.component], self.nonzeros)]
+        others = [k for k in range(rank) if k != self.component and self.entries.nonnegative]
+        return few + [(1, [self.component, k], 1) for k in others]
 
     def split_items(self, A):
         best = np.maximum(A, 0)
-        squares = np.square(best, dtype=np.float64)
-        own = squares[:, self.component]
-        lead = 2 * own - squares.sum(axis=1)  # of the component over all others together
+        exponents = np.frexp(np.max(best, axis=1))[1]  # of each item: its squares could be no numbers
+        squares = np.square(np.ldexp(best, -exponents[:, None]), dtype=np.float64)
+        lead = 2 * squares[:, self.component] - squares.sum(axis=1)  # of the component over all others together
         mine = lead > 0
         if self.nonzeros is not None and mine.sum() > self.nonzeros:
-            first = np.argsort(-lead, kind="stable")[: self.nonzeros]
+            lead = np.ldexp(lead, 2 * (exponents - exponents[mine].max()))
+            first = np.argsort(np.where(mine, -lead, np.inf), kind="stable")[: self.nonzeros]
             mine = np.zeros_like(mine)
             mine[first] = True
         column = np.where(mine, best[:, self.component], 0)
@@ -92,45 +118,38 @@ class OrthogonalTo(Tied):
         best[:, self.component] = column
         return best
 
-    def along_eigenvector(self, A):
-        u = self.direction(A.astype(np.float64))
-        along = A.T @ u
-        best = A - np.outer(u, along)
-        best[:, self.component] = u * along[self.component]
-        return best.astype(A.dtype, copy=False)
-
-    def direction(self, A):
-        """The direction u of the component maximises `(u'a)^2 - sum of (u'b)^2` over the others b. Where that is no
-        more than rounding: what the others leave of the component."""
-        Q = polar(A) if len(A) >= A.shape[1] else np.eye(len(A))
-        R = Q.T @ A
-        own, others = R[:, self.component], np.delete(R, self.component, axis=1)
-        values, vectors = np.linalg.eigh(2 * np.outer(own, own) - R @ R.T)
-        small = ROUNDING * np.finfo(A.dtype).eps
-        if values[-1] > small * np.max(np.abs(values)):
-            return Q @ vectors[:, -1]
-        rest = own - others @ np.linalg.lstsq(others, own)[0]
-        length = np.linalg.norm(rest)
-        return Q @ rest / length if length > small * np.linalg.norm(own) else np.zeros(len(A))
+    def along_direction(self, A):
+        """The nearest for the best direction of the component; for its own direction, or with zeros for it, where
+        rounding makes these nearer."""
+        V = unit_scale(A.astype(np.float64))
+        own, others = V[:, self.component], np.delete(V, self.component, axis=1)
+        nearest = []
+        for u in (best_direction(own, others), direction_of(own), np.zeros(len(A))):
+            along = u @ V
+            B = V - np.outer(u, along)
+            B[:, self.component] = u * along[self.component]
+            nearest.append(B.astype(A.dtype))
+        best = min(nearest, key=lambda B: np.sum((B - V) ** 2))
+        return np.ldexp(best, exponent_of_largest(A))
 
     def violation(self, A):
         """Signed: by how much entries change if the component stays and the others are made orthogonal to it."""
         if self.entries.nonnegative:
             return super().violation(A)
-        own = A[:, self.component].astype(np.float64)
-        beyond = np.sort(np.abs(own))[: max(len(own) - (self.nonzeros or len(own)), 0)]
-        own /= np.max(np.abs(own), initial=1e-300)
-        along = own @ np.delete(A, self.component, axis=1) / max(own @ own, 1)
-        return beyond_rounding(max(np.max(beyond, initial=0), np.max(np.abs(along), initial=0)), A)
+        own = direction_of(A[:, self.component].astype(np.float64))
+        along = np.max(np.abs(own @ np.delete(A, self.component, axis=1)), initial=0)
+        return max(beyond_rounding(along * np.max(np.abs(own)), A), self.surplus(A))
 
-    def one_round(self, A):
+    def one_round(self, A, places=np.True_):
+        """The component as it is, in its largest entries, and the others made orthogonal to it, each in its places."""
         best = self.entries.prox(A, 0.0)
-        own = best[:, self.component].copy()
-        if self.nonzeros is not None and self.nonzeros < len(own):
-            own[np.argsort(-np.abs(own), kind="stable")[self.nonzeros :]] = 0
-        if norm2 := float(own @ own):
-            best = self.entries.prox(best - np.outer(own, own @ best / A.dtype.type(norm2)), 0.0)
-        best[:, self.component] = own
+        own = np.where(self.places(best), best, 0)[:, self.component]
+        along = np.where(places, direction_of(own.astype(np.float64))[:, None], np.zeros(A.shape[1]))
+        squares = np.square(along).sum(axis=0)
+        for _ in range(2):  # again, for what rounding left
+            lengths = (along * best).sum(axis=0) / np.where(squares > 0, squares, 1)
+            best = self.entries.prox((best - along * lengths).astype(A.dtype, copy=False), 0.0)
+            best[:, self.component] = own
         return best
 
     def face(self, A):
@@ -168,15 +187,40 @@ class Orthogonal(Tied):
         return super().bind(shape, transposed, name)
 
     def rescaled(self, exponent, objective_exponent):
-        return self.altered(size=math.ldexp(self.size, -exponent))
+        return self.altered(size=in_units(self.size, exponent))
+
+    def fewest(self, shape):
+        return 0, 1
+
+    def limits(self, rank):
+        return [(1, list(range(rank)), 1)] if self.entries.nonnegative else []
+
+    def places(self, A):
+        if not self.entries.nonnegative:
+            return super().places(A)
+        return np.arange(A.shape[1]) == np.argmax(self.groups_of_items(A), axis=1)[:, None]
 
     def prox(self, A, step):
         best = self.groups_of_items(A) if self.entries.nonnegative else polar(A.astype(np.float64))
         return (self.size * best).astype(A.dtype, copy=False)
 
-    def groups_of_items(self, A):
+    def within(self, A, places):
+        """Signed: made orthonormal one component after the other, each in its places; groups of items, where that is
+        impossible."""
+        if self.entries.nonnegative:
+            return (self.size * self.groups_of_items(A, places)).astype(A.dtype, copy=False)
+        best = A.astype(np.float64)
+        for _ in range(TURNS):
+            best = polar(np.where(places, best, 0))
+        found = orthonormal_in(best, places)
+        if found is None:
+            found = np.copysign(self.groups_of_items(np.abs(best), places), best)
+        return (self.size * found).astype(A.dtype, copy=False)
+
+    def groups_of_items(self, A, places=np.True_):
         """A maximises `sum_k |A_k restricted to its items|`: items are assigned again with `a^2 / norm` for a gain."""
-        squares = np.square(np.maximum(A, 0), dtype=np.float64)
+        A = unit_scale(A.astype(np.float64))
+        squares = np.square(np.where(places, np.maximum(A, 0), 0))
         rank = A.shape[1]
         items, norm = np.arange(len(A)), np.ones(rank)
         home = None
@@ -189,20 +233,75 @@ class Orthogonal(Tied):
             norm = np.where(norm > 0, norm, max(norm.max(), 1e-300))
         best = np.zeros(A.shape)
         best[items, home] = np.sqrt(squares[items, home])
-        for k in np.flatnonzero(~best.any(axis=0)):  # every component needs an item: the cheapest to give away
-            shared = np.count_nonzero(best, axis=0)[home] > 1
-            cost = np.where(shared, best[items, home] - A[:, k], np.inf)
-            item = int(np.argmin(cost)) if np.isfinite(cost).any() else int(np.argmin(best.any(axis=1)))
-            best[item] = 0
-            best[item, k], home[item] = 1.0, k
+        if not np.all(best.any(axis=0)):  # every component needs an item: those that cost least to give away
+            gains = np.where(places, A, A - 4) - best.max(axis=1, keepdims=True)
+            gains[items, home] = np.where(best.any(axis=1), 0, gains[items, home])
+            components, chosen = linear_sum_assignment(gains.T, maximize=True)
+            best[chosen] = 0
+            values = np.sqrt(squares[chosen, components])
+            empty = ~best.any(axis=0)[components] & (values == 0)
+            best[chosen, components] = np.where(empty, 1.0, values)
         return best / np.linalg.norm(best, axis=0)
 
     def own_terms(self):
         return ["Orthogonal()"]
 
 
+def exponent_of_largest(A: np.ndarray) -> int:
+    return int(np.frexp(np.max(np.abs(A), initial=0))[1])
+
+
+def unit_scale(A: np.ndarray) -> np.ndarray:
+    """A over a power of two, its largest entry near 1: squares of it are numbers."""
+    return np.ldexp(A, -exponent_of_largest(A))
+
+
+def direction_of(a: np.ndarray) -> np.ndarray:
+    """`a / |a|`, and 0 for 0."""
+    a = unit_scale(a)
+    return a / (np.linalg.norm(a) or 1.0)
+
+
+def best_direction(own: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The u of norm 1 that maximises `(u'own)^2 - |others' u|^2 = t`, for t > 0: `(others others' + t)^-1 own`, up to its
+    length, where t is such that its product with `own` is 1. Sums of squares only: nothing cancels."""
+    U, sizes, _ = np.linalg.svd(others, full_matrices=False)
+    along = U.T @ own
+    rest = own - U @ along
+    rest -= U @ (U.T @ rest)
+    squares, left, most = sizes**2, rest @ rest, own @ own
+    if most == 0:
+        return own
+    low, high = max(left, 1e-40 * most), most
+    for _ in range(BISECTIONS):
+        t = math.sqrt(low * high)
+        if np.sum(along**2 / (squares + t)) + left / t > 1:
+            low = t
+        else:
+            high = t
+    return direction_of(U @ (along / (squares + low)) + rest / low)
+
+
+def orthonormal_in(A: np.ndarray, places: np.ndarray) -> np.ndarray | None:
+    """Orthonormal components near A, each 0 outside its places: one after another, from the one with the fewest. None
+    where those before leave nothing of one."""
+    best = np.zeros(A.shape)
+    for k in np.argsort(places.sum(axis=0), kind="stable"):
+        here = places[:, k]
+        before = best[here][:, best[here].any(axis=0)]
+        column = direction_of(A[here, k])
+        for _ in range(2):  # again, for what rounding left
+            rest = column - before @ np.linalg.lstsq(before, column)[0] if before.size else column
+            if np.linalg.norm(rest) < INDEPENDENT:
+                return None
+            column = direction_of(rest)
+        best[here, k] = column
+    return best
+
+
 def polar(A: np.ndarray) -> np.ndarray:
     """The orthogonal factor `A (A'A)^(-1/2)`: by the Gram matrix, twice, where that is accurate, else by the SVD."""
+    A = unit_scale(A)
     for _ in range(2):
         values, vectors = np.linalg.eigh(A.T @ A)
         if values[0] <= SAFE_CONDITION * values[-1]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import kernels
-from ..units import times_power
+from ..units import in_units, moderate, times_power
 from .elementwise import FREE, LARGEST_WEIGHT, Elementwise, checked_weight
 from .entries import OverEntries, numbers_for_bounds, without_penalty
 
@@ -25,13 +25,22 @@ class Monotone(OverEntries):
         return numbers_for_bounds(entries) and without_penalty(entries)
 
     def prox(self, A, step):
-        V = np.ascontiguousarray((A[::-1] if self.decreasing else A).T, dtype=np.float64)
-        best = self.fitted(V).T
-        return np.ascontiguousarray(best[::-1] if self.decreasing else best, dtype=A.dtype)
+        return self.within(A, np.ones((len(A), 1), dtype=bool))
 
-    def fitted(self, V: np.ndarray) -> np.ndarray:
+    def within(self, A, places):
+        """The nearest one: a place that is held at 0 has these bounds."""
+        order = slice(None, None, -1 if self.decreasing else 1)
+        V, exponents = moderate(np.ascontiguousarray(A[order].T, dtype=np.float64), axis=1)
+        lower, upper = (np.where(places[order].T, b, 0.0) for b in (self.entries.lower, self.entries.upper))
+        if exponents.any():
+            lower, upper = in_units(lower, exponents), in_units(upper, exponents)
+        best = self.fitted(V, lower, upper)
+        best = np.ldexp(best, exponents) if exponents.any() else best
+        return np.ascontiguousarray(best.T[order], dtype=A.dtype)
+
+    def fitted(self, V: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """The nearest vectors, as rows."""
-        return kernels.of(V).rising(V, float(self.entries.lower), float(self.entries.upper))
+        return kernels.of(V).rising(V, lower, upper)
 
     def own_terms(self):
         return [f"Monotone({'decreasing=True' if self.decreasing else ''})"]
@@ -45,8 +54,8 @@ class Unimodal(Monotone):
     def __init__(self):
         super().__init__()
 
-    def fitted(self, V):
-        return kernels.of(V).one_peak(V, float(self.entries.lower), float(self.entries.upper))
+    def fitted(self, V, lower, upper):
+        return kernels.of(V).one_peak(V, lower, upper)
 
     def own_terms(self):
         return ["Unimodal()"]

@@ -5,13 +5,14 @@ Xu, Yu and Zhang (2013), sections 3.2 to 3.4.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
 
-from .vectors import Vectors, checked_count
+from .vectors import SLACK, Vectors, checked_count
 
 
 class Sparse(Vectors):
@@ -43,11 +44,12 @@ class EqualNonzeros(Vectors):
     """Each item (or component) is zero, or has exactly `k` nonzeros, all of the same value.
 
     The nearest such vector has its nonzeros where the k largest entries are, at their mean (Xu, Yu and Zhang 2013,
-    Proposition 2); where it may be negative, the k smallest are tried as well.
+    Proposition 2); where it may be negative, the k smallest are tried as well. With `UnitNorm` or `Simplex` over the same
+    vectors the value is known, and only the places are looked for.
     """
 
     k: int = 1
-    core = True
+    core = 3
 
     def __init__(self, k: int, per: str = "item"):
         super().__init__(per=per)
@@ -55,22 +57,42 @@ class EqualNonzeros(Vectors):
 
     @property
     def scale_free(self):
-        return self.per == "component" and self.entries.scale_free
+        return self.per == "component" and self.cone
 
     @property
     def cone(self):
-        return self.entries.scale_free
+        return self.entries.scale_free and self.sized is None
+
+    @property
+    def nonnegative(self):
+        return self.entries.nonnegative or (self.sized is not None and self.sized.nonnegative)
 
     @property
     def convex(self):
         return False
 
     @property
-    def chosen(self):
-        return True
+    def at_most(self):
+        return self.k
+
+    @property
+    def level(self):
+        """The value of the nonzeros, but for its sign, where their size is fixed."""
+        return self.sized.norm_at(math.sqrt(self.k)) / math.sqrt(self.k)
+
+    @property
+    def sides(self):
+        """The signs that nonzeros may have."""
+        low, high = self.entries.lower, self.entries.upper
+        least = 0.0 if self.sized is None else self.level * (1 - SLACK)
+        allowed = {1: high > 0 and high >= least, -1: not self.nonnegative and -low >= least}
+        return [side for side, able in allowed.items() if able] or [1]
 
     def takes(self, entries):
         return np.ndim(entries.lower) == np.ndim(entries.upper) == 0 and entries.lower <= 0 <= entries.upper
+
+    def needed(self, shape):
+        return self.k if self.sized else 0
 
     def check(self, shape, name):
         room = shape[self.axis]
@@ -82,27 +104,39 @@ class EqualNonzeros(Vectors):
             raise ValueError(
                 f"{self} asks for {self.k} equal nonzeros in each {self.per} of {name}: at most {room} fit"
             )
+        if self.sized and self.entries.violation(np.full((1, 1), self.sides[0] * self.level)) > SLACK * self.level:
+            raise ValueError(
+                f"no value of {name} satisfies {self}: {self.k} equal nonzeros would have to be {self.level:.6g} each"
+            )
 
     def prox(self, A, step):
-        sides = [1] if self.entries.nonnegative else [-1] if self.entries.upper == 0 else [1, -1]
-        keep, level, gain = self.one_sided(A, step, sides[0])
-        for side in sides[1:]:
-            other, its_level, its_gain = self.one_sided(A, step, side)
-            better = its_gain > gain
-            keep, level = np.where(better, other, keep), np.where(better, its_level, level)
-            gain = np.maximum(its_gain, gain)
-        return np.where(keep & (gain > 0), level.astype(A.dtype), A.dtype.type(0))
+        return self.equal(A, step, None)
 
-    def one_sided(self, A, step, sign):
-        """Where the nearest vectors with k equal nonzeros of one sign have them, their value, and what each gains over
-        the zero vector."""
-        keep = self.altered(most=self.k).choice(A if sign > 0 else -A)
+    def within(self, A, places):
+        return self.equal(A, 0.0, places)
+
+    def equal(self, A, step, places):
+        """The nearest vectors with their nonzeros in these places, or anywhere: of both signs the one that gains more."""
+        keeps, means, levels = zip(*(self.one_sided(A, step, places, side) for side in self.sides))
+        means, levels = (np.concatenate(both, axis=self.axis) for both in (means, levels))
+        gains = means * levels if self.sized else self.relative_gain(means, levels, step)
+        best = np.argmax(gains, axis=self.axis, keepdims=True)
+        level = np.take_along_axis(levels, best, self.axis).astype(A.dtype)
+        return np.where(np.where(best == 0, keeps[0], keeps[-1]), level, A.dtype.type(0))
+
+    def one_sided(self, A, step, places, sign):
+        """Where the nearest vectors with k equal nonzeros of one sign have them, their mean there, and their value."""
+        scores = A if sign > 0 else -A
+        keep = self.choice(scores if places is None else np.where(places, scores, -np.inf))
+        if places is not None:
+            keep &= places
+            keep &= np.count_nonzero(keep, axis=self.axis, keepdims=True) == self.k  # or there is only the zero vector
         total = np.einsum("ij,ij->i" if self.axis else "ij,ij->j", A, keep, dtype=np.float64)
         mean = np.expand_dims(total / self.k, self.axis)
+        if self.sized:
+            return keep, mean, np.full_like(mean, sign * self.level)
         mean = np.maximum(mean, 0) if sign > 0 else np.minimum(mean, 0)
-        level = self.entries.prox(mean, step)
-        penalty = step * (self.entries.l1 * np.abs(level) + self.entries.l2 / 2 * level**2)
-        return keep, level, level * (mean - level / 2) - penalty
+        return keep, mean, self.entries.prox(mean, step)
 
     def face(self, A):
         return None

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import kernels
+from ..units import moderate
 from .base import Structure
 from .elementwise import FREE, Elementwise
 from .entries import OverEntries
 
 SWEEPS = (20, 0.01)  # of coordinate descent at most, and the share of the first one's gain that is too little
+SLACK = 1e-12  # of a sum of bounds, relative: ten times 0.1 is less than 1
 PER = {"item": 1, "component": 0}  # the axis of a tall factor along which a vector runs
 
 
@@ -33,7 +35,10 @@ class Vectors(OverEntries):
     counts: tuple[int, ...] = ()
     entries: Elementwise = FREE
 
-    core: ClassVar[bool] = False  # a class with its own rule for the values
+    sized: Any = None  # what else fixes their size: a `Sized`
+    made_anew = ("sized",)
+
+    core: ClassVar[int] = 0  # a class with its own rule for the values has another number
     stage = 2
 
     def __post_init__(self):
@@ -47,6 +52,15 @@ class Vectors(OverEntries):
     @property
     def axis(self):
         return PER[self.per]
+
+    @property
+    def magnitude(self):
+        return max(self.entries.magnitude, self.sized.magnitude if self.sized else 0.0)
+
+    @property
+    def at_most(self):
+        """Nonzeros in a vector, or None."""
+        return self.most
 
     @property
     def apart(self):
@@ -63,7 +77,7 @@ class Vectors(OverEntries):
     @property
     def chosen(self):
         """Whether some entries have to be zero."""
-        return self.most is not None or bool(self.groups)
+        return self.at_most is not None or bool(self.groups)
 
     @property
     def convex(self):
@@ -85,18 +99,22 @@ class Vectors(OverEntries):
     @classmethod
     def together(cls, entries: Elementwise, parts: list[Structure]) -> Structure | None:
         """One closed form of all parts, if there is one: they speak of the same vectors, at most one of them of their
-        values, and at most one of groups."""
+        values, another one of their size, and at most one of groups."""
         vectors = [part for part in parts if isinstance(part, Vectors)]
-        cores = [part for part in vectors if part.core]
+        cores = [core for part in vectors if part.core for core in (part, part.sized) if core]
+        cores.sort(key=lambda part: -part.core)
         grouped = [part for part in vectors if part.groups]
-        if len(vectors) < len(parts) or len({part.per for part in vectors}) > 1 or max(len(cores), len(grouped)) > 1:
+        if len(vectors) < len(parts) or len({part.per for part in vectors}) > 1 or len(grouped) > 1:
+            return None
+        if len(cores) > 2 or len({part.core for part in cores}) < len(cores):
             return None
         limits = [part.most for part in vectors if part.most is not None]
-        whole = (cores or vectors)[0].altered(
+        whole = [*cores, *vectors][0].altered(
             most=min(limits, default=None),
             groups=grouped[0].groups if grouped else (),
             counts=grouped[0].counts if grouped else (),
             entries=entries,
+            sized=cores[1] if len(cores) > 1 else None,
         )
         return whole if whole.takes(entries) else None
 
@@ -119,22 +137,52 @@ class Vectors(OverEntries):
             if np.any(forced & ~kept):
                 raise ValueError(f"no value of {name} satisfies {self}: more entries than allowed cannot be zero")
 
+    def rescaled(self, exponent, objective_exponent):
+        sized = self.sized and self.sized.rescaled(exponent, objective_exponent)
+        return super().rescaled(exponent, objective_exponent).altered(sized=sized)
+
     def row_values(self, A):
         return self.entries.row_values(A)
 
     def prox(self, A, step):
         return self.values(A, step, self.choice(self.scores(A, step)) if self.chosen else None)
 
+    def within(self, A, places):
+        if self.chosen:
+            places = places & self.choice(np.where(places, self.scores(A, 0.0), -np.inf))
+        return self.values(A, 0.0, places)
+
+    def places(self, A):
+        return self.choice(np.abs(A)) if self.chosen else super().places(A)
+
+    def limits(self, rank):
+        every = [] if self.at_most is None else [(self.axis, list(range(rank)), self.at_most)]
+        return every + [(1, list(group), count) for group, count in zip(self.groups, self.counts)]
+
+    def fewest(self, shape):
+        return (self.needed(shape), 0) if self.axis else (0, self.needed(shape))
+
+    def needed(self, shape: tuple[int, int]) -> int | np.ndarray:
+        """The fewest places of a vector."""
+        return 0
+
     def scores(self, A: np.ndarray, step: float) -> np.ndarray:
         """What an entry gains if it need not be 0."""
         best = self.entries.prox(A, step)
         if self.entries.plain:
             return np.abs(best)
-        A, best = (B.astype(np.float64, copy=False) for B in (A, best))
+        if not np.any(self.forced):
+            return self.relative_gain(A, best, step)
+        return np.where(self.forced, np.inf, self.relative_gain(A, np.where(self.forced, 0, best), step))
+
+    def relative_gain(self, A, best, step):
+        """What entries gain by going from 0 to `best`; over the square of some size, where that could be no number."""
+        A, exponents = moderate(A.astype(np.float64, copy=False), self.axis)
+        best = np.ldexp(best, -exponents) if exponents.any() else best.astype(np.float64, copy=False)
         gain = best * (A - best / 2)
         if step and (self.entries.l1 or self.entries.l2):
-            gain -= step * (self.entries.l1 * np.abs(best) + self.entries.l2 / 2 * best**2)
-        return np.where(self.forced, np.inf, gain) if np.any(self.forced) else gain
+            gain -= step * (self.entries.l1 * np.ldexp(np.abs(best), -exponents) + self.entries.l2 / 2 * best**2)
+        return gain
 
     @property
     def forced(self):
@@ -149,8 +197,8 @@ class Vectors(OverEntries):
     def choice(self, scores: np.ndarray) -> np.ndarray:
         """Which entries to keep, of the shape of `scores`."""
         n = scores.shape[self.axis]
-        groups = [*self.groups, *([range(n)] if self.most is not None else [])]
-        counts = [*self.counts, *([self.most] if self.most is not None else [])]
+        groups = [*self.groups, *([range(n)] if self.at_most is not None else [])]
+        counts = [*self.counts, *([self.at_most] if self.at_most is not None else [])]
         V = self.vectors(scores)
         return self.turned(kernels.of(V).keep_largest(V, groups, counts))
 
@@ -191,7 +239,8 @@ class Vectors(OverEntries):
 
     def own_terms(self):
         about = [f"Pattern({shortest(self.groups)}, nonzeros={shortest_counts(self.counts)})"] if self.groups else []
-        return about + ([f"Sparse({self.most}, per={self.per!r})"] if self.most is not None else [])
+        about += [f"Sparse({self.most}, per={self.per!r})"] if self.most is not None else []
+        return about + (self.sized.own_terms() if self.sized else [])
 
 
 def shortest(groups) -> str:

@@ -264,7 +264,9 @@ def with_budgets(V, groups, lengths, budgets):
     bottom = np.array([min(floors[list(group)]) for group in groups])[owner]
     size = np.maximum(np.abs(top), np.abs(bottom))
     if np.any((size > HUGE) | ((size > 0) & (size < 1 / HUGE))):  # squares would be too large, or vanish
-        return with_budgets(V / np.where(size > 0, size, 1).astype(V.dtype), groups, lengths, budgets)
+        shares = V / np.where(size > 0, size, 1).astype(V.dtype)
+        shares[np.abs(shares) < 1 / HUGE] = 0  # or theirs would
+        return with_budgets(shares, groups, lengths, budgets)
     if np.any(np.abs(top) > OFFSET * (top - bottom)):  # what is common to all entries of a group costs digits
         return with_budgets(V - top, groups, lengths, budgets).astype(V.dtype, copy=False)
     room = extents[2][1].copy()

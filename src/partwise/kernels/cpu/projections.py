@@ -6,6 +6,9 @@ from .. import threads
 from .base import compiled
 
 ROUNDS = 200  # of a search for a multiplier that a few settle
+LARGE = 1e3
+PASSES = 64  # of such searches, each of which adds the digits that the one before could not hold
+EQUAL = 1e-150  # a difference of two numbers whose square vanishes
 BLOCK = 128  # numbers that are added one after another, before such sums are
 FEW = 64  # values of which it is quicker to compare all with all than to rearrange them
 
@@ -132,6 +135,22 @@ def _mass(v, low, high, mu):
 
 
 @compiled
+def _kink(v, low, high, left, right):
+    """A number between these two at which an entry leaves one of its bounds, one in the midst of them; else the middle:
+    halves of a huge bracket would take long."""
+    inside = 0
+    for j in range(v.size):
+        inside += (left < v[j] - low[j] < right) + (left < v[j] - high[j] < right)
+    place = (inside + 1) // 2
+    for j in range(v.size):
+        for kink in (v[j] - low[j], v[j] - high[j]):
+            place -= left < kink < right
+            if place == 0 and left < kink < right:
+                return kink
+    return left / 2 + right / 2
+
+
+@compiled
 def _multiplier(v, low, high, total):
     """The mu for which `v - mu` within bounds adds up to `total`, by Newton's method within a bracket."""
     left, right = _bracket(v, low, high, total)
@@ -144,12 +163,14 @@ def _multiplier(v, low, high, total):
             right = mu
         if mass == total:
             break
-        following = mu + (mass - total) / free if free else (left + right) / 2
+        following = mu + (mass - total) / free if free else left
+        if free and following == mu:
+            break
+        # Newton's steps may go back and forth, or be many: to an end of the bracket never, at times into its midst
+        if turn % 4 == 3 or not (left < following < right):
+            following = _kink(v, low, high, left, right)
         if following == mu:
             break
-        # Newton's steps may go back and forth, or be many: to an end of the bracket never, at times to its middle
-        if turn % 4 == 3 or not (left < following < right):
-            following = (left + right) / 2
         mu = following
     return mu
 
@@ -157,17 +178,23 @@ def _multiplier(v, low, high, total):
 @compiled
 def _with_sum(V, lower, upper, total, out, start, stop):
     low_step, high_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
+    rest = np.empty(V.shape[1])
     for i in range(start, stop):
-        v, low, high, x = V[i], lower[i * low_step], upper[i * high_step], out[i]
-        mu = _multiplier(v, low, high, total)
+        low, high, x = lower[i * low_step], upper[i * high_step], out[i]
+        rest[:] = V[i]
+        for _ in range(PASSES):
+            mu = _multiplier(rest, low, high, total)
+            rest -= mu
+            if abs(mu) <= LARGE * total:  # the last place of a larger one counts
+                break
         mass, free = 0.0, 0
-        for j in range(v.size):
-            x[j] = min(max(v[j] - mu, low[j]), high[j])
+        for j in range(rest.size):
+            x[j] = min(max(rest[j], low[j]), high[j])
             mass += x[j]
             free += low[j] < x[j] < high[j]
         if mass != total and free > 0:
-            shift = (total - mass) / free  # what the multiplier is off by: its last place may be large
-            for j in range(v.size):
+            shift = (total - mass) / free  # what the multiplier is off by
+            for j in range(rest.size):
                 if low[j] < x[j] < high[j]:
                     x[j] = min(max(x[j] + shift, low[j]), high[j])
 
@@ -187,7 +214,7 @@ def _flat_tie(v, active, largest, n, ratio, x):
     following = ratio - (n - 1) * q
     for j in range(v.size):
         x[j] = 0
-        if active[j] and v[j] == largest:
+        if active[j] and v[j] >= largest - EQUAL:
             x[j], following = following, q
 
 
@@ -247,10 +274,9 @@ def _direction(v, active, ratio, room, x):
     where v > mu. Returns mu and that length, 0 where ties decide."""
     largest, ties = -np.inf, 0
     for j in range(v.size):
-        if active[j]:
-            if v[j] > largest:
-                largest, ties = v[j], 0
-            ties += v[j] == largest
+        largest = max(largest, v[j]) if active[j] else largest
+    for j in range(v.size):
+        ties += active[j] and v[j] >= largest - EQUAL
     if ratio * ratio <= ties * (1 + 1e-12):
         _flat_tie(v, active, largest, ties, ratio, x)
         return largest, 0.0
@@ -269,18 +295,18 @@ def _direction(v, active, ratio, room, x):
 
 
 @compiled
-def _with_ratio(V, keep, ratio, out, start, stop):
-    """The best direction, times the length of v along it."""
+def _with_ratio(V, keep, ratio, norm, out, start, stop):
+    """The best direction, times the norm, or the length of v along it."""
     room = np.empty(V.shape[1])
     for i in range(start, stop):
         v, x = V[i], out[i]
         _direction(v, keep[i * min(keep.shape[0] - 1, 1)], ratio, room, x)
-        length = max(_inner(x, v), 0.0)
+        length = norm if norm > 0 else max(_inner(x, v), 0.0)
         for j in range(v.size):
             x[j] *= length
 
 
-def with_ratio(V, keep, ratio):
+def with_ratio(V, keep, ratio, norm):
     """The nearest nonnegative rows with `|x|_1 = ratio |x|_2`, nonzero only in places to `keep` (of V's shape, or one
-    row for all)."""
-    return over_rows(_with_ratio, V, keep, ratio)
+    row for all), and `|x|_2 = norm`, if that is not 0."""
+    return over_rows(_with_ratio, V, keep, ratio, norm)

@@ -7,68 +7,71 @@ from .projections import over_rows
 
 
 @compiled
-def _pool(v, lower, upper, starts, levels, spreads, errors):
-    """The best nondecreasing fit to every beginning of v (pool adjacent violators, bounds by clipping). That to the
-    first j + 1 values ends in a block from `starts[j]` on with the mean `levels[j]` and the squares `spreads[j]` around
-    it, and before that it is the fit to the first `starts[j]`; `errors[j + 1]` is its squared error."""
+def _pool(v, lower, upper, blocks, errors):
+    """The best nondecreasing fit to every beginning of v, within bounds (pool adjacent violators). That to the first
+    j + 1 values ends in a block from `starts[j]` on with the value `levels[j]`, and before that it is the fit to the
+    first `starts[j]`; `errors[j + 1]` is its squared error. A block is its mean, the squares around it, and its tightest
+    bounds."""
+    starts, levels, means, spreads, lows, highs = blocks
     errors[0] = 0
     for j in range(v.size):
-        start, level, spread = j, v[j], 0.0
+        start, mean, spread, low, high = j, v[j], 0.0, lower[j], upper[j]
+        level = min(max(mean, low), high)
         while start > 0 and levels[start - 1] >= level:
-            before = starts[start - 1]
-            gap, share = level - levels[start - 1], (j + 1 - start) / (j + 1 - before)
-            spread += spreads[start - 1] + gap * gap * (start - before) * share
-            level = levels[start - 1] + gap * share
+            last = start - 1
+            before = int(starts[last])
+            gap, share = mean - means[last], (j + 1 - start) / (j + 1 - before)
+            spread += spreads[last] + gap * gap * (start - before) * share
+            mean = means[last] + gap * share
+            low, high = max(low, lows[last]), min(high, highs[last])
+            level = min(max(mean, low), high)
             start = before
-        off = level - min(max(level, lower), upper)
-        starts[j], levels[j], spreads[j] = start, level, spread
-        errors[j + 1] = errors[start] + spread + off * off * (j + 1 - start)
+        starts[j], levels[j], means[j], spreads[j], lows[j], highs[j] = start, level, mean, spread, low, high
+        errors[j + 1] = errors[start] + spread + (mean - level) * (mean - level) * (j + 1 - start)
 
 
 @compiled
-def _unfold(starts, levels, n, lower, upper, x):
+def _unfold(blocks, n, x):
     """The fit to the first n values."""
     while n > 0:
-        level = min(max(levels[n - 1], lower), upper)
-        start = starts[n - 1]
+        start = int(blocks[0, n - 1])
         for place in range(start, n):
-            x[place] = level
+            x[place] = blocks[1, n - 1]
         n = start
 
 
 @compiled
 def _rising(V, lower, upper, out, start, stop):
-    n = V.shape[1]
-    starts, levels, spreads, errors = np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n + 1)
+    n, step = V.shape[1], min(lower.shape[0] - 1, 1)
+    blocks, errors = np.empty((6, n)), np.empty(n + 1)
     for i in range(start, stop):
-        _pool(V[i], lower, upper, starts, levels, spreads, errors)
-        _unfold(starts, levels, n, lower, upper, out[i])
+        _pool(V[i], lower[i * step], upper[i * step], blocks, errors)
+        _unfold(blocks, n, out[i])
 
 
 @compiled
 def _one_peak(V, lower, upper, out, start, stop):
-    n = V.shape[1]
-    starts, levels, spreads = np.empty((2, n), np.int64), np.empty((2, n)), np.empty(n)
-    up, down = np.empty(n + 1), np.empty(n + 1)
+    n, step = V.shape[1], min(lower.shape[0] - 1, 1)
+    rise, fall, up, down = np.empty((6, n)), np.empty((6, n)), np.empty(n + 1), np.empty(n + 1)
     for i in range(start, stop):
-        v, x = V[i], out[i]
-        _pool(v, lower, upper, starts[0], levels[0], spreads, up)
-        _pool(v[::-1], lower, upper, starts[1], levels[1], spreads, down)
+        v, low, high, x = V[i], lower[i * step], upper[i * step], out[i]
+        _pool(v, low, high, rise, up)
+        _pool(v[::-1], low[::-1], high[::-1], fall, down)
         top = 0
         for split in range(1, n + 1):
             if up[split] + down[n - split] < up[top] + down[n - top]:
                 top = split
-        _unfold(starts[0], levels[0], top, lower, upper, x)
-        _unfold(starts[1], levels[1], n - top, lower, upper, x[::-1])
+        _unfold(rise, top, x)
+        _unfold(fall, n - top, x[::-1])
 
 
 def rising(V, lower, upper):
-    """The nearest nondecreasing rows within bounds, two numbers."""
+    """The nearest nondecreasing rows within bounds, two arrays of V's shape, or of one row for all."""
     return over_rows(_rising, V, lower, upper)
 
 
 def one_peak(V, lower, upper):
-    """The nearest rows that rise and then fall, within bounds, two numbers: rise and fall split at the best place."""
+    """The nearest rows that rise and then fall, within bounds likewise: rise and fall split at the best place."""
     return over_rows(_one_peak, V, lower, upper)
 
 
