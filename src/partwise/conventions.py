@@ -1,6 +1,7 @@
 """Scale and order of parts: what the factorization leaves open, settled by convention."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,18 +35,20 @@ class Convention:
                 f"normalize={self.normalize!r} would rescale one of two factors, but with "
                 f"symmetric={self.problem.symmetric!r} both are A; use normalize=None"
             )
-        if not self.scale_free:
+        if not self.scalable.any():
             W, H = self.problem.structures
             raise ValueError(
-                f"normalize={self.normalize!r} would rescale parts, which {W} for W and {H} for H do not allow; "
-                "use normalize=None"
+                f"normalize={self.normalize!r} would rescale parts, which {W} for W and {H} for H do not allow for any "
+                "part; use normalize=None"
             )
         object.__setattr__(self, "normalize", pair)
 
-    @property
-    def scale_free(self) -> bool:
-        """Whether scale may go from one factor to the other."""
-        return not self.problem.symmetric and all(structure.scale_free for structure in self.problem.structures)
+    @cached_property
+    def scalable(self) -> np.ndarray:
+        """The parts whose scale may go from one factor to the other, (rank,)."""
+        if self.problem.symmetric:
+            return np.zeros(self.problem.rank, dtype=bool)
+        return np.all([structure.scalable(self.problem.rank) for structure in self.problem.structures], axis=0)
 
     def apply(self, run: Run) -> Run:
         """The run with its parts rescaled and reordered; `W H` is the same."""
@@ -53,14 +56,19 @@ class Convention:
         if self.normalize == "balanced":
             # 0/1 parts of the L1 loss are as they should be
             done = self.problem.loss.beta is None and is_binary(self.problem.to_user(factors))
-            factors = balanced(factors) if self.scale_free and not done else factors
+            factors = factors if done else self.rescaled(factors, balanced(factors))
         elif self.normalize is not None:
-            factors = self.unit_norm(factors)
+            factors = self.rescaled(factors, self.unit_norm(factors))
         if self.sort and all(structure.interchangeable for structure in self.problem.structures):
             diagonal = self.problem.symmetric != OFF_DIAGONAL
             order = np.argsort(-share_of_fit(factors, diagonal), kind="stable")
             factors = tuple(np.ascontiguousarray(A[:, order]) for A in factors)
         return replace(run, factors=self.problem.tied(factors))
+
+    def rescaled(self, factors: Factors, other: Factors) -> Factors:
+        """Parts that may be rescaled as in the other factors, which have the same parts; those that are held as they
+        are."""
+        return tuple(np.where(self.scalable, B, A) for A, B in zip(factors, other))
 
     def unit_norm(self, factors: Factors) -> Factors:
         """The parts of one factor to norm 1 in the user's units, the scale to the other factor."""

@@ -9,6 +9,7 @@ of X is near 1; it then knows the way back.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -360,6 +361,14 @@ def pose(data: Data, loss: Loss, structures: Sequence[Structure], rank: int) -> 
         structure.bind((dim, rank), transposed=mode == 1, name=names[mode])
         for mode, (structure, dim) in enumerate(zip(structures, data.shape))
     )
+    if all(structure.fixes_scale for structure in bound):
+        W, H = structures
+        warnings.warn(
+            f"{W} for W and {H} for H both fix the size of every component, so W H cannot adapt to the scale of X. "
+            "State one of them, and let the other factor be NonNegative() or Free().",
+            UserWarning,
+            stacklevel=4,
+        )
     lowest, _ = data.extremes
     nonnegative = all(structure.nonnegative for structure in bound)
     if why := loss.refuses(lowest, nonnegative):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
+from itertools import combinations
 from numbers import Integral
 
 import numpy as np
@@ -14,7 +15,7 @@ from .entries import OverEntries
 from .orthogonal import Tied
 from .places import best_places
 from .shape import Monotone, Smooth
-from .vectors import Vectors
+from .vectors import PER, Vectors
 
 ROUNDS = 200  # of projections onto one set after the other
 FEW = 10  # of them, until it is clear where nonzeros should be
@@ -90,7 +91,7 @@ def outline(part: Structure) -> Structure:
 def combined(parts: list[Structure], what: str) -> Structure:
     """All parts as one structure: by a closed form of the whole set where one is known, else by projections onto one
     set after the other."""
-    parts = [piece for part in parts for piece in pieces(part)]
+    parts = without_repeats([piece for part in parts for piece in pieces(part)], what)
     entries = merged([part for part in parts if isinstance(part, Elementwise)], what)
     others = [part for part in parts if not isinstance(part, Elementwise)]
     if not others:
@@ -107,6 +108,19 @@ def pieces(part: Structure) -> list[Structure]:
     return [part]
 
 
+def without_repeats(parts: list[Structure], what: str) -> list[Structure]:
+    """What is said twice of the same vectors, once; an error if it is not the same."""
+    rules = [part for part in parts if isinstance(part, Vectors) and part.core]
+    for one, other in combinations(rules, 2):
+        if type(one) is type(other) and one.per == other.per and one.own_terms()[-1] != other.own_terms()[-1]:
+            raise ValueError(
+                f"no value of {what}: {one} and {other} speak of the same {one.per}s. State one of them; GroupSparsity "
+                "takes all groups at once, in groups= or labels="
+            )
+    repeated = [other for one, other in combinations(rules, 2) if repr(one) == repr(other)]
+    return [part for part in parts if not any(part is other for other in repeated)]
+
+
 def closed_form(entries: Elementwise, others: list[Structure]) -> Structure | None:
     """The whole set with its exact projection, or None. Each family looks at all parts, not at pairs."""
     if len(others) == 1 and entries.free:
@@ -118,14 +132,24 @@ def closed_form(entries: Elementwise, others: list[Structure]) -> Structure | No
 def in_turns(entries: Elementwise, others: list[Structure]) -> Structure:
     """Dykstra's method where all sets are convex, else one after the other: entries, then how many, then norms. What is
     nonnegative for one is so for all, if that is all that they take of the bounds."""
+    others = by_vectors(others)
     sign = NonNegative() if entries.nonnegative or any(part.nonnegative for part in others) else FREE
-    members = [closed_form(entries.bounds(), [part]) or part for part in others]
-    members = [closed_form(sign, [part]) or part if member is part else member for member, part in zip(members, others)]
-    unsaid = entries.l1 or entries.l2 or any(member is part for member, part in zip(members, others))
-    if unsaid and not entries.free:
+    bounded = [None if entries.free else closed_form(entries.bounds(), [part]) for part in others]
+    members = [whole or closed_form(sign, [part]) or part for whole, part in zip(bounded, others)]
+    if not entries.free and (entries.l1 or entries.l2 or None in bounded):
         members = [entries, *members]
     members.sort(key=lambda member: member.stage)
     return (Dykstra if all(member.convex for member in members) else Successive)(tuple(members))
+
+
+def by_vectors(parts: list[Structure]) -> list[Structure]:
+    """What is said of the same vectors as one structure, where it has a closed form."""
+    found = [part for part in parts if not isinstance(part, Vectors)]
+    for per in PER:
+        same: list[Structure] = [part for part in parts if isinstance(part, Vectors) and part.per == per]
+        whole = Vectors.together(FREE, same) if same else None
+        found += same if whole is None else [whole]
+    return found
 
 
 def merged(parts: list[Elementwise], what: str) -> Elementwise:
@@ -159,6 +183,13 @@ class Turns(Structure):
         return all(member.scale_free for member in self.members)
 
     @property
+    def fixes_scale(self):
+        return any(member.fixes_scale for member in self.members)
+
+    def scalable(self, rank):
+        return np.all([member.scalable(rank) for member in self.members], axis=0)
+
+    @property
     def cone(self):
         return all(member.cone for member in self.members)
 
@@ -184,6 +215,24 @@ class Turns(Structure):
     def check(self, shape, name):
         for member in self.members:
             member.check(shape, name)
+        self.check_room(shape, name)
+
+    def check_room(self, shape, name):
+        """An error if some sets allow fewer nonzeros in all than others need."""
+        n, rank = shape
+        most = [n, rank]  # in a component, in an item
+        for axis, some, count in self.limits(rank):
+            if len(some) == rank:
+                most[axis] = min(most[axis], count)
+        for axis, needed in enumerate(self.fewest(shape)):
+            vectors, others = ("items", "components") if axis == 0 else ("components", "items")
+            need, room = np.sum(np.broadcast_to(needed, shape[axis])), most[axis] * shape[1 - axis]
+            if need > room:
+                raise ValueError(
+                    f"no value of {name} satisfies {self} without {vectors} that are zero: its {shape[axis]} {vectors} "
+                    f"need {need:g} nonzeros in all, and its {shape[1 - axis]} {others} may have {room}. Allow more "
+                    "nonzeros, or ask for sparser vectors"
+                )
 
     def rescaled(self, exponent, objective_exponent):
         return self.altered(members=tuple(m.rescaled(exponent, objective_exponent) for m in self.members))
@@ -227,13 +276,13 @@ class Turns(Structure):
             look = turn % PATIENCE == PATIENCE - 2  # before a leap
             if not beyond_rounding(2 * moved, A) or (look and moved > far * (1 - 1 / PATIENCE)):
                 break  # all agree, or they come no nearer to each other
-            far = moved if look else far
-            step, size = A - before, np.max(np.abs(A), initial=0)
-            share = np.vdot(step, last) / max(np.vdot(last, last), np.finfo(A.dtype).tiny)  # of the last step
-            if turn % LEAP == LEAP - 1 and 0 < share < 1:
-                A = A + A.dtype.type(share / (1 - share)) * step  # where such steps lead to
-            if np.max(np.abs(A - before), initial=0) <= np.finfo(A.dtype).eps * size:  # they go round in circles
+            far, step, size = (moved if look else far), A - before, np.max(np.abs(A), initial=0)
+            if turn == most - 1:
+                break
+            if np.max(np.abs(step), initial=0) <= np.finfo(A.dtype).eps * size:  # they go round in circles
                 A = np.where(places, A + (NOISE * size * noise.uniform(size=A.shape)).astype(A.dtype), A)
+            elif turn % LEAP == LEAP - 1:
+                A = A + leap(step, last)
         return A
 
     def chosen_places(self, A, near, places):
@@ -260,10 +309,10 @@ class Turns(Structure):
         return max(items), reduce(np.maximum, components)
 
     def without_dust(self, A, size):
-        """A with 0 for entries that are rounding beside others or beside a given size, where that is in the set: the
-        other factor could blow them up."""
-        largest = max(np.max(np.abs(A), initial=0), size)
-        clean = np.where(np.abs(A) <= np.finfo(A.dtype).eps * largest, A.dtype.type(0), A)
+        """A with 0 for entries that are rounding, where that is in the set: the other factor could blow them up. And 0
+        for all of A, if it is rounding beside the given size."""
+        eps, largest = np.finfo(A.dtype).eps, np.max(np.abs(A), initial=0)
+        clean = np.where(np.abs(A) <= eps * (largest if largest > eps * size else size), A.dtype.type(0), A)
         return clean if self.violation(clean) <= self.violation(A) else A
 
     def violation(self, A):
@@ -272,6 +321,12 @@ class Turns(Structure):
 
     def __repr__(self):
         return " & ".join(map(repr, self.members))
+
+
+def leap(step: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """What is left of steps that shrink by the same factor each, as the last two do; 0 where they do not shrink."""
+    share = np.vdot(step, last) / max(np.vdot(last, last), np.finfo(step.dtype).tiny)
+    return step * step.dtype.type(share / (1 - share) if 0 < share < 1 else 0)
 
 
 class Dykstra(Turns):
@@ -366,6 +421,16 @@ class Columns(Structure):
         return all(structure.scale_free for structure in self.structures)
 
     @property
+    def fixes_scale(self):
+        return all(structure.fixes_scale for structure in self.structures)
+
+    def scalable(self, rank):
+        found = np.zeros(rank, dtype=bool)
+        for indices, structure in self.parts:
+            found[list(indices)] = structure.scalable(len(indices))
+        return found
+
+    @property
     def cone(self):
         return all(structure.cone for structure in self.structures)
 
@@ -431,7 +496,7 @@ class Columns(Structure):
 
     def fewest(self, shape):
         """What its parts need in each item, for all together."""
-        components = np.zeros(shape[1], dtype=int)
+        components = np.zeros(shape[1])
         needs = [(indices, structure.fewest((shape[0], len(indices)))) for indices, structure in self.parts]
         for indices, (_, its_components) in needs:
             components[list(indices)] = its_components

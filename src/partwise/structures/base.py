@@ -32,6 +32,7 @@ class Structure(ABC):
     rowwise = False  # says the same of every row, so it has a meaning for new rows
     apart = False  # g is a sum over rows
     columnwise = False  # g is a sum over components, the same for each
+    fixes_scale = False  # the size of every component is given: scale has to go to the other factor
     convex = True
     exact = True  # `prox` gives the nearest point; False: it is an approximation, and `settle` makes up for it
     stage = 1  # which of several sets is projected onto first, where no closed form is known; entries are 0
@@ -45,6 +46,10 @@ class Structure(ABC):
     def replaceable(self) -> bool:
         """A component may be begun anew from anything."""
         return self.interchangeable
+
+    def scalable(self, rank: int) -> np.ndarray:
+        """Which components may be multiplied by any positive number, (rank,)."""
+        return np.full(rank, self.scale_free)
 
     @property
     def elementwise(self) -> Elementwise | None:
@@ -91,8 +96,8 @@ class Structure(ABC):
         in each of these components."""
         return []
 
-    def fewest(self, shape: tuple[int, int]) -> tuple[int, int | np.ndarray]:
-        """How many places each item and each component needs."""
+    def fewest(self, shape: tuple[int, int]) -> tuple[float, float | np.ndarray]:
+        """How many places each item and each component needs, at least."""
         return 0, 0
 
     def violation(self, A: np.ndarray) -> float:

@@ -78,10 +78,11 @@ class GroupSparsity(Sized):
         return entries.plain and self.sized is None
 
     def needed(self, shape):
-        """As many as a flat component with its share of the sum has, shared out by the norms."""
-        needed = np.ones(shape[1], dtype=int)
+        """Of all components of a group together no fewer can have its sum, `|b_k|_1 <= c_k sqrt(n_k)`; shared out."""
+        needed = np.empty(shape[1])
         for group, total in zip(self.members(shape[1]), self.totals):
-            needed[list(group)] = math.ceil((total / self.lengths[list(group)].sum()) ** 2 * (1 - SLACK))
+            squares = self.lengths[list(group)] ** 2
+            needed[list(group)] = total**2 * squares / squares.sum() ** 2 * (1 - SLACK)
         return needed
 
     def members(self, rank: int) -> tuple[tuple[int, ...], ...]:

@@ -66,6 +66,13 @@ class Elementwise(Structure):
         no_bounds = np.ndim(self.lower) == 0 and self.lower in (0, -np.inf) and np.all(self.upper == np.inf)
         return bool(no_bounds) and self.l1 == self.l2 == 0
 
+    def scalable(self, rank):
+        """Those whose bounds are 0 or infinite."""
+        if self.binary or self.l1 or self.l2:
+            return np.zeros(rank, dtype=bool)
+        bounds = [np.broadcast_to(np.atleast_2d(b), (len(np.atleast_2d(b)), rank)) for b in (self.lower, self.upper)]
+        return np.all([np.all((b == 0) | np.isinf(b), axis=0) for b in bounds], axis=0)
+
     @property
     def interchangeable(self):
         return np.ndim(self.lower) == np.ndim(self.upper) == 0

@@ -25,6 +25,11 @@ class OverEntries(Structure):
     def magnitude(self):
         return self.entries.magnitude
 
+    def scalable(self, rank):
+        """Where entries are, if their bounds are all that stands against it."""
+        free = self.altered(entries=FREE).scale_free
+        return self.entries.scalable(rank) & free
+
     def takes(self, entries: Elementwise) -> bool:
         """Whether the closed form holds with these bounds and penalties."""
         return entries.plain

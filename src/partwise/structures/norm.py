@@ -28,6 +28,10 @@ class Sized(Vectors):
     def magnitude(self):
         return self.size
 
+    @property
+    def fixes_scale(self):
+        return self.per == "component"
+
     def needed(self, shape):
         return 1
 
@@ -139,9 +143,7 @@ class Simplex(Sized):
         if self.entries.binary or self.sized:  # a sum and a norm of 1 have only single entries
             return one_hot(A, mask, self.axis, self.size)
         V = self.vectors(A.astype(np.float64, copy=False))
-        low, high = (
-            self.vectors(b) if np.ndim(b) else np.full((1, V.shape[1]), float(b)) for b in self.bounds()
-        )
+        low, high = (self.vectors(b) if np.ndim(b) else np.full((1, V.shape[1]), float(b)) for b in self.bounds())
         if mask is not None:
             high = np.where(self.vectors(mask), high, 0.0)
         return self.turned(kernels.of(V).with_sum(V, low, high, self.size)).astype(A.dtype, copy=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 
 import numpy as np
@@ -13,7 +13,7 @@ from ..units import in_units
 from .base import beyond_rounding
 from .elementwise import FREE, Elementwise
 from .entries import OverEntries
-from .vectors import checked_count
+from .vectors import checked_count, warn_if_idle
 
 METHODS = ("exact", "successive")
 SAFE_CONDITION = 1e-6  # of a Gram matrix, from where on its inverse root is accurate enough to be improved
@@ -44,7 +44,7 @@ class OrthogonalTo(Tied):
     component: int
     nonzeros: int | None = None
     method: str = "exact"
-    entries: Elementwise = FREE
+    entries: Elementwise = field(default=FREE, init=False)
     interchangeable = False
 
     def __post_init__(self):
@@ -67,6 +67,7 @@ class OrthogonalTo(Tied):
     def bind(self, shape, transposed, name):
         if self.component >= shape[1]:
             raise ValueError(f"{self} names component {self.component}, but {name} has {shape[1]}, from 0 on")
+        warn_if_idle(self.nonzeros, shape[0], self, name)
         return super().bind(shape, transposed, name)
 
     def prox(self, A, step):
@@ -168,10 +169,11 @@ class Orthogonal(Tied):
     for these: each item goes where it adds most to the sum of the norms, until nothing changes (`exact` is False).
     """
 
-    entries: Elementwise = FREE
-    size: float = 1.0  # the norm of a component, in the units of the problem
+    entries: Elementwise = field(default=FREE, init=False)
+    size: float = field(default=1.0, init=False)  # the norm of a component, in the units of the problem
     stage = 4
     scale_free = False
+    fixes_scale = True
 
     @property
     def exact(self):
@@ -263,8 +265,8 @@ def direction_of(a: np.ndarray) -> np.ndarray:
 
 
 def best_direction(own: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """The u of norm 1 that maximises `(u'own)^2 - |others' u|^2 = t`, for t > 0: `(others others' + t)^-1 own`, up to its
-    length, where t is such that its product with `own` is 1. Sums of squares only: nothing cancels."""
+    """The u of norm 1 that maximises `(u'own)^2 - |others' u|^2 = t`, for t > 0: in proportion to
+    `(others others' + t)^-1 own`, where t is such that its product with `own` is 1. Nothing cancels in these sums."""
     U, sizes, _ = np.linalg.svd(others, full_matrices=False)
     along = U.T @ own
     rest = own - U @ along

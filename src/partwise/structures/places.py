@@ -19,8 +19,8 @@ def best_places(scores: np.ndarray, limits: Sequence[Limit], needed: tuple) -> n
     """
     n, rank = scores.shape
     index = np.arange(n * rank).reshape(n, rank)
-    sums = [(index[:, some] if axis else index[:, some].T, 1.0, float(count)) for axis, some, count in limits]
-    sums += [(rows, -1.0, -np.broadcast_to(least, len(rows))) for rows, least in zip((index, index.T), needed)]
+    sums = [(index[:, some] if axis else index[:, some].T, 1.0, np.array(count)) for axis, some, count in limits]
+    sums += [(rows, -1.0, -np.asarray(least)) for rows, least in zip((index, index.T), needed)]
     blocks = [
         sparse.csr_array(
             (np.full(rows.size, sign), rows.ravel(), np.arange(len(rows) + 1) * rows.shape[1]), (len(rows), n * rank)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,7 +17,7 @@ class Monotone(OverEntries):
     """Each component rises (or falls) from item to item: isotonic regression, by pooling adjacent violators."""
 
     decreasing: bool = False
-    entries: Elementwise = FREE
+    entries: Elementwise = field(default=FREE, init=False)
     columnwise = True
 
     def takes(self, entries):
@@ -66,7 +66,7 @@ class Smooth(OverEntries):
     """The penalty `weight / 2 * sum of squared differences` between neighbouring items of each component."""
 
     weight: float
-    entries: Elementwise = FREE
+    entries: Elementwise = field(default=FREE, init=False)
     columnwise = True
     scale_free = False
 

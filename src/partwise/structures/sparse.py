@@ -31,12 +31,18 @@ class Pattern(Vectors):
 
     def __init__(self, groups: Sequence | None = None, nonzeros: int | Sequence[int] = 1, *, labels=None):
         groups = checked_groups(groups, labels)
-        numbers = [nonzeros] * len(groups) if isinstance(nonzeros, int | np.integer) else list(nonzeros)
+        one_for_all = np.ndim(nonzeros) == 0
+        numbers = [nonzeros] * len(groups) if one_for_all else list(nonzeros)  # type: ignore[arg-type]
         if len(numbers) != len(groups):
             raise ValueError(f"nonzeros has {len(numbers)} numbers for {len(groups)} groups")
-        super().__init__(
-            groups=groups, counts=tuple(checked_count("the number of nonzeros", number) for number in numbers)
-        )
+        counts = tuple(checked_count("the number of nonzeros", number) for number in numbers)
+        idle = [count > len(group) for count, group in zip(counts, groups)]
+        if all(idle) or (any(idle) and not one_for_all):
+            raise ValueError(
+                f"nonzeros={nonzeros} does not restrict groups of {[len(group) for group in groups]} components: give "
+                "at most as many as a group has, or leave the group out"
+            )
+        super().__init__(groups=groups, counts=counts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,8 +50,8 @@ class EqualNonzeros(Vectors):
     """Each item (or component) is zero, or has exactly `k` nonzeros, all of the same value.
 
     The nearest such vector has its nonzeros where the k largest entries are, at their mean (Xu, Yu and Zhang 2013,
-    Proposition 2); where it may be negative, the k smallest are tried as well. With `UnitNorm` or `Simplex` over the same
-    vectors the value is known, and only the places are looked for.
+    Proposition 2); where it may be negative, the k smallest are tried as well. With `UnitNorm` or `Simplex` over the
+    same vectors the value is known, and only the places are looked for.
     """
 
     k: int = 1
@@ -116,7 +122,7 @@ class EqualNonzeros(Vectors):
         return self.equal(A, 0.0, places)
 
     def equal(self, A, step, places):
-        """The nearest vectors with their nonzeros in these places, or anywhere: of both signs the one that gains more."""
+        """The nearest vectors with their nonzeros in these places, or anywhere: of two signs the better."""
         keeps, means, levels = zip(*(self.one_sided(A, step, places, side) for side in self.sides))
         means, levels = (np.concatenate(both, axis=self.axis) for both in (means, levels))
         gains = means * levels if self.sized else self.relative_gain(means, levels, step)

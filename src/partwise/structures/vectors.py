@@ -7,7 +7,8 @@ those of the set without the restriction. For two values that change places, the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -35,7 +36,7 @@ class Vectors(OverEntries):
     counts: tuple[int, ...] = ()
     entries: Elementwise = FREE
 
-    sized: Any = None  # what else fixes their size: a `Sized`
+    sized: Any = field(default=None, init=False)  # what else fixes their size: a `Sized`
     made_anew = ("sized",)
 
     core: ClassVar[int] = 0  # a class with its own rule for the values has another number
@@ -56,6 +57,10 @@ class Vectors(OverEntries):
     @property
     def magnitude(self):
         return max(self.entries.magnitude, self.sized.magnitude if self.sized else 0.0)
+
+    @property
+    def fixes_scale(self):
+        return self.sized is not None and self.sized.fixes_scale
 
     @property
     def at_most(self):
@@ -126,6 +131,7 @@ class Vectors(OverEntries):
     def bind(self, shape, transposed, name):
         if self.groups and max(map(max, self.groups)) >= shape[1]:
             raise ValueError(f"{self} speaks of component {max(map(max, self.groups))}, but {name} has {shape[1]}")
+        warn_if_idle(self.most, shape[self.axis], self, name)
         bound = super().bind(shape, transposed, name)
         bound.check(shape, name)
         return bound
@@ -162,7 +168,7 @@ class Vectors(OverEntries):
     def fewest(self, shape):
         return (self.needed(shape), 0) if self.axis else (0, self.needed(shape))
 
-    def needed(self, shape: tuple[int, int]) -> int | np.ndarray:
+    def needed(self, shape: tuple[int, int]) -> float | np.ndarray:
         """The fewest places of a vector."""
         return 0
 
@@ -252,6 +258,17 @@ def shortest(groups) -> str:
 
 def shortest_counts(counts) -> str:
     return str(counts[0] if len(set(counts)) == 1 else list(counts))
+
+
+def warn_if_idle(count: int | None, room: int, structure: Structure, name: str) -> None:
+    """Say so where a number of nonzeros is no restriction."""
+    if count is not None and count > room:
+        warnings.warn(
+            f"{structure} does not restrict {name}: it allows {count} nonzeros where there are {room} entries. An item "
+            "has one entry for each component, a component one for each item: is it per='item' or per='component'?",
+            UserWarning,
+            stacklevel=6,
+        )
 
 
 def checked_count(what: str, count) -> int:

@@ -10,8 +10,8 @@ from .projections import over_rows
 def _pool(v, lower, upper, blocks, errors):
     """The best nondecreasing fit to every beginning of v, within bounds (pool adjacent violators). That to the first
     j + 1 values ends in a block from `starts[j]` on with the value `levels[j]`, and before that it is the fit to the
-    first `starts[j]`; `errors[j + 1]` is its squared error. A block is its mean, the squares around it, and its tightest
-    bounds."""
+    first `starts[j]`; `errors[j + 1]` is its squared error. Of a block, `means` and `spreads` are the mean and the
+    squares around it, `lows` and `highs` its tightest bounds."""
     starts, levels, means, spreads, lows, highs = blocks
     errors[0] = 0
     for j in range(v.size):
