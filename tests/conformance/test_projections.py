@@ -80,6 +80,7 @@ def inputs(shape, seed=0):
         lambda: 1e-3 * rng.normal(size=shape[1]),
         lambda: 50 * rng.normal(size=shape[1]),
         lambda: 1e4 + rng.normal(size=shape[1]),
+        lambda: 10.0 ** rng.uniform(-8, 8, size=shape[1]) * rng.integers(-1, 2, size=shape[1]),
     )
     return np.array([kinds[i % len(kinds)]() for i in range(shape[0])], dtype=np.float64)
 
@@ -155,6 +156,24 @@ class Equal(Entries):
         spread = np.ptp(by_size[:, : self.k], axis=1)
         others = np.abs(by_size[:, self.k :]).max(axis=1, initial=0)
         return np.max([spread, others, super().off(V)], axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class OneOf:
+    """One of a list of vectors: with as many nonzeros of a given value as `k` says, nothing else being possible."""
+
+    k: int
+    values: tuple[float, ...]
+
+    def fit(self, V, mask, step):
+        if mask.sum() != self.k:
+            return np.full(len(V), np.inf)
+        return np.min([np.square(V - value * mask).sum(axis=1) / 2 for value in self.values], axis=0)
+
+    def off(self, V):
+        """From the k largest entries at one of the values, and zeros."""
+        places = np.argsort(np.argsort(-np.abs(V), axis=1, kind="stable"), axis=1) < self.k
+        return np.min([np.abs(V - value * places).max(axis=1) for value in self.values], axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,6 +257,29 @@ class Ratio:
     def off(self, V):
         ratio = np.abs(V.sum(axis=1) / self.ratio(V.shape[1]) - np.linalg.norm(V, axis=1))
         return np.maximum(ratio, np.maximum(-V, 0).max(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class SizedRatio(Ratio):
+    """The same with norm 1, or sum 1: the largest `<x, v>` is nearest."""
+
+    by_sum: bool = False
+
+    def norm(self, n):
+        return 1 / self.ratio(n) if self.by_sum else 1.0
+
+    def fit(self, V, mask, step):
+        shift = 1 + np.abs(V).max(axis=1, keepdims=True)  # adds the same to all `<x, v>`, and makes them positive
+        part = mask * (V + shift)
+        r = self.ratio(V.shape[1])
+        along = (
+            np.sqrt(np.maximum(np.square(part).sum(axis=1) - 2 * super().fit(part, mask, step), 0)) - r * shift[:, 0]
+        )
+        norm = self.norm(V.shape[1])
+        return (np.square(V).sum(axis=1) + norm**2) / 2 - norm * along
+
+    def off(self, V):
+        return np.maximum(super().off(V), np.abs(np.linalg.norm(V, axis=1) - self.norm(V.shape[1])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -571,6 +613,30 @@ CASES = {
     **both("hoyer & sparse", lambda per: vectors(s.Hoyer(0.6, per) & s.Sparse(3, per), Ratio(0.6), (None, 3), per=per)),
     "hoyer & pattern": vectors(s.Hoyer(0.6, "item") & P, Ratio(0.6), *PAIRS),
     "hoyer & pattern & sparse": vectors(s.Hoyer(0.8, "item") & P & s.Sparse(2), Ratio(0.8), *PAIRS, (None, 2)),
+    # values that two structures fix together
+    **both("binary & unit norm", lambda per: vectors(s.Binary() & s.UnitNorm(per), OneOf(1, (1,)), (None, 1), per=per)),
+    **both(
+        "binary & unit norm & sparse",
+        lambda per: vectors(s.Binary() & s.UnitNorm(per) & s.Sparse(2, per), OneOf(1, (1,)), (None, 1), per=per),
+    ),
+    "binary & unit norm & pattern": vectors(s.Binary() & s.UnitNorm("item") & P, OneOf(1, (1,)), (None, 1)),
+    **both(
+        "unit norm & simplex", lambda per: vectors(s.UnitNorm(per) & s.Simplex(per), OneOf(1, (1,)), (None, 1), per=per)
+    ),
+    **both(
+        "equal nonzeros & unit norm",
+        lambda per: vectors(
+            s.EqualNonzeros(3, per) & s.UnitNorm(per), OneOf(3, (3**-0.5, -(3**-0.5))), (None, 3), per=per
+        ),
+    ),
+    "equal nonzeros & unit norm & nonnegative & pattern": vectors(
+        s.EqualNonzeros(2) & s.UnitNorm("item") & N & P, OneOf(2, (2**-0.5,)), *PAIRS, (None, 2)
+    ),
+    "equal nonzeros & simplex": vectors(s.EqualNonzeros(2) & s.Simplex(), OneOf(2, (0.5,)), (None, 2)),
+    **both("hoyer & unit norm", lambda per: vectors(s.Hoyer(0.5, per) & s.UnitNorm(per), SizedRatio(0.5), per=per)),
+    "hoyer & simplex & sparse": vectors(
+        s.Hoyer(0.6, "item") & s.Simplex() & s.Sparse(3), SizedRatio(0.6, by_sum=True), (None, 3)
+    ),
     # shapes
     "monotone": vectors(s.Monotone(), Rising(), per="component"),
     "monotone, falling": vectors(s.Monotone(decreasing=True), Rising(decreasing=True), per="component"),
@@ -672,6 +738,59 @@ COMPOSITES = {
         N & s.Sparse(2) & s.UnitNorm(),
         as_whole(CASES["nonnegative & unit norm per component"], CASES["nonnegative & sparse per item"]),
         per="all",
+    ),
+    "sparse items & simplex components": Case(
+        s.Sparse(2) & s.Simplex("component"),
+        as_whole(CASES["simplex per component"], vectors(None, Entries(), (None, 2))),
+        per="all",
+    ),
+    "sparse items & hoyer components": Case(
+        s.Sparse(2) & s.Hoyer(0.5),
+        as_whole(CASES["hoyer per component"], vectors(None, Entries(), (None, 2))),
+        per="all",
+    ),
+    "sparse items & sparsity": Case(
+        s.Sparse(2) & s.GroupSparsity(sparsity=0.7),
+        worst(budgeted(None, [0.7]).off, vectors(None, Entries(), (None, 2)).off),
+        per="all",
+    ),
+    "sparse items & orthogonal": Case(
+        s.Sparse(2) & s.Orthogonal(), worst(orthonormal_off, vectors(None, Entries(), (None, 2)).off), per="all"
+    ),
+    "sparse components & orthogonal": Case(
+        s.Sparse(2, "component") & s.Orthogonal(), worst(orthonormal_off, CASES["sparse per component"].off), per="all"
+    ),
+    "sparse components & nonnegative & orthogonal": Case(
+        N & s.Sparse(1, "component") & s.Orthogonal(),
+        worst(orthonormal_off, CASES["nonnegative & sparse per component"].off),
+        per="all",
+    ),
+    "sparse items & orthogonal to": Case(
+        s.Sparse(2) & s.OrthogonalTo(1), worst(apart_off(1), vectors(None, Entries(), (None, 2)).off), per="all"
+    ),
+    "sparse items & unimodal": Case(
+        s.Sparse(2) & s.Unimodal(), as_whole(CASES["unimodal"], vectors(None, Entries(), (None, 2))), per="all"
+    ),
+    "sparse components & unimodal & nonnegative": Case(
+        s.Sparse(2, "component") & s.Unimodal() & N,
+        as_whole(CASES["unimodal & nonnegative"], CASES["sparse per component"]),
+        per="all",
+    ),
+    "sparse items & monotone": Case(
+        s.Sparse(1) & s.Monotone(), as_whole(CASES["monotone"], vectors(None, Entries(), (None, 1))), per="all"
+    ),
+    "equal nonzeros of items & unit components": Case(
+        s.EqualNonzeros(2) & s.UnitNorm(),
+        as_whole(CASES["unit norm per component"], CASES["equal nonzeros per item"]),
+        per="all",
+    ),
+    "simplex items & sparse components": Case(
+        s.Simplex() & s.Sparse(2, "component"),
+        as_whole(CASES["simplex per item"], CASES["sparse per component"]),
+        per="all",
+    ),
+    "orthogonal to & hoyer": Case(
+        s.OrthogonalTo(1) & s.Hoyer(0.9), worst(apart_off(1), vectors(None, Ratio(0.9), per="component").off), per="all"
     ),
     "monotone & unit norm": Case(
         s.Monotone() & s.UnitNorm(), as_whole(CASES["monotone"], CASES["unit norm per component"]), per="all"
@@ -943,6 +1062,7 @@ def test_units_are_followed(case):
 
 
 @EVERY
+@pytest.mark.filterwarnings("ignore:.*does not restrict W")
 def test_degenerate_factors(case):
     """One item, one component, zeros, many of them: a point of the set, or an error that says why there is none."""
     for shape in ((1, 1), (1, 5), (5, 1), (3, 5), (700, 5)):
@@ -1079,6 +1199,10 @@ SAYS = {
         (N, s.Columns({1: s.Sparse(2, "component")})),
         (N, s.Sparse(3, "component"), s.Columns({0: s.UnitNorm()})),
         (s.L2(0.3), s.Free(), s.EqualNonzeros(2)),
+        (s.Hoyer(0.5), s.UnitNorm()),
+        (s.EqualNonzeros(2), s.UnitNorm("item"), s.Sparse(3)),
+        (s.Simplex(), s.UnitNorm("item")),
+        (s.UnitNorm(), s.UnitNorm(), N),
     ],
     "not exact": [
         (s.Sparse(2), s.UnitNorm()),
@@ -1090,7 +1214,10 @@ SAYS = {
         (s.Monotone(), s.Unimodal()),
         (s.Monotone(), s.Simplex("component")),
         (s.Monotone(), s.L1(0.1)),
-        (s.Hoyer(0.5), s.UnitNorm()),
+        (s.Hoyer(0.5), s.UnitNorm(), s.Simplex("component")),
+        (s.EqualNonzeros(2), s.UnitNorm()),
+        (s.EqualNonzeros(2), s.Hoyer(0.5, "item")),
+        (s.Simplex(), s.UnitNorm("item"), s.Box(LOW[:6] - 1, HIGH[:6] + 1)),
         (s.Hoyer(0.5, "item"), s.L1(0.2)),
         (s.UnitNorm("item"), s.Box(upper=0.7)),
         (s.EqualNonzeros(2), s.Fixed(HELD[:6])),
@@ -1145,6 +1272,32 @@ IMPOSSIBLE = {
         lambda: s.Simplex() & s.Box(upper=0.1) & s.Monotone(),
         "do not let each item add up to 1",
     ),
+    "below 0 somewhere for a sum": (
+        lambda: s.Simplex() & s.Box(upper=[[-1, 2, 2, 2]] * 3),
+        "do not let each item add up",
+    ),
+    "no value for two values": (
+        lambda: s.Binary() & s.EqualNonzeros(2) & s.UnitNorm("item"),
+        "have to be 0.707107 each",
+    ),
+    "two sparsities": (lambda: s.Hoyer(0.3) & s.Hoyer(0.4), "speak of the same components. State one"),
+    "two budgets": (
+        lambda: s.GroupSparsity(sparsity=0.3) & s.GroupSparsity([2, 2], 0.3),
+        "speak of the same components.* takes all groups at once",
+    ),
+    "more nonzeros than the groups have": (lambda: s.Pattern([2, 2], nonzeros=3), "does not restrict groups of .2, 2."),
+    "more nonzeros than a group has": (
+        lambda: s.Pattern([1, 3], nonzeros=[2, 2]),
+        "does not restrict groups of .1, 3.",
+    ),
+    "fewer nonzeros than components need": (
+        lambda: s.Sparse(1) & s.UnitNorm(),
+        "4 components need 4 nonzeros in all, and its 3 items may have 3",
+    ),
+    "fewer nonzeros than items need": (
+        lambda: s.Sparse(1, "component") & s.Simplex() & s.Box(upper=0.7),
+        "3 items need 6 nonzeros in all, and its 4 components may have 4",
+    ),
     "no nonzeros": (lambda: s.Sparse(0), "whole number >= 1, got 0"),
     "half a nonzero": (lambda: s.Sparse(1.5), "whole number >= 1, got 1.5"),
     "true nonzeros": (lambda: s.EqualNonzeros(True), "whole number >= 1, got True"),
@@ -1170,6 +1323,26 @@ IMPOSSIBLE = {
 def test_impossible_requests_say_why(make, message):
     with pytest.raises(ValueError, match=message):
         make().bind((3, 4), False, "W")
+
+
+IDLE = {
+    "items": (s.Sparse(5), "does not restrict W: it allows 5 nonzeros in each item, which has 4 entries"),
+    "components": (N & s.Sparse(4, "component"), "allows 4 nonzeros in each component, which has 3 entries"),
+    "one component": (s.OrthogonalTo(1, nonzeros=4), "allows 4 nonzeros in each component, which has 3 entries"),
+}
+
+
+@pytest.mark.parametrize(("stated", "message"), IDLE.values(), ids=IDLE)
+def test_numbers_that_restrict_nothing_get_a_warning(stated, message):
+    with pytest.warns(UserWarning, match=message):
+        stated.bind((3, 4), False, "W")
+
+
+def test_numbers_that_restrict_little_get_none():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for stated in (s.Sparse(4), s.Sparse(3, "component"), s.Pattern([1, 3], 2), s.OrthogonalTo(1, nonzeros=3)):
+            stated.bind((3, 4), False, "W")
 
 
 def test_columns_take_structures():

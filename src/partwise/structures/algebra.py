@@ -13,16 +13,18 @@ from .base import Structure, beyond_rounding
 from .elementwise import FREE, Elementwise, NonNegative
 from .entries import OverEntries
 from .orthogonal import Tied
-from .places import best_places
+from .places import best_places, regular_places
 from .shape import Monotone, Smooth
+from .sparse import EqualNonzeros
 from .vectors import PER, Vectors
 
 ROUNDS = 200  # of projections onto one set after the other
 FEW = 10  # of them, until it is clear where nonzeros should be
-NOISE = 1e-2  # of the largest entry, where projections go round in circles
+NOISE, LOUDER = 1e-2, 4  # of the largest entry, where projections go round in circles, and each time by this factor
 LEAP = 8  # rounds, after which steps that shrink by the same factor are added up
 ATTEMPTS = 4  # to let entries go that vanish too slowly
 VANISHING = 0.05  # of the largest entry
+MANY = 64  # steps that grow, at once
 PATIENCE = 40  # rounds in which sets have to come nearer to each other, by this share
 NUDGE = 1e-6  # what the given entries count beside those of a projection
 CLOSE = 1e-10  # relative change in a round that ends them
@@ -251,21 +253,26 @@ class Turns(Structure):
         how many nonzeros there may be, a few rounds show where these should be; there they stay, and the sets come
         together among points with zeros elsewhere."""
         near = self.rounds(self.prox(A, 0.0), places, FEW)
-        if self.violation(near) > 0:
-            chosen = self.chosen_places(A, near, places)
-            start = near if chosen.all() else np.where(chosen, A, A.dtype.type(0))
-            for _ in range(ATTEMPTS):
-                held = self.rounds(start, chosen, ROUNDS)
-                near = min(held, near, key=self.violation)
-                size = VANISHING * np.max(np.abs(held), initial=0)
-                if not 0 < self.violation(near) < size:
-                    break  # there, or far from it
-                start, chosen = held, chosen & (np.abs(held) > size)
+        for choice in (self.chosen_places, self.regular_places):
+            chosen = choice(A, near, places) if self.violation(near) > 0 else None
+            if chosen is not None:
+                near = min(near, *self.attempts(A, near, chosen), key=self.violation)
         return self.without_dust(near, np.max(np.abs(A), initial=0))
+
+    def attempts(self, A, near, places):
+        """Points with zeros outside the places, and outside those of them where entries vanish, but slowly."""
+        start = near if places.all() else np.where(places, A, A.dtype.type(0))
+        for _ in range(ATTEMPTS):
+            held = self.rounds(start, places, ROUNDS)
+            yield held
+            size = VANISHING * np.max(np.abs(held), initial=0)
+            if not 0 < self.violation(held) < size:
+                break  # there, or far from it
+            start, places = held, places & (np.abs(held) > size)
 
     def rounds(self, A, places, most):
         """Projections onto one set after the other, among points that are 0 outside the places."""
-        anywhere, noise = bool(places.all()), np.random.default_rng(0)
+        anywhere, rng, noise = bool(places.all()), np.random.default_rng(0), NOISE
         step, far = np.zeros_like(A), np.inf
         for turn in range(most):
             before, moved, last = A, 0.0, step
@@ -280,7 +287,8 @@ class Turns(Structure):
             if turn == most - 1:
                 break
             if np.max(np.abs(step), initial=0) <= np.finfo(A.dtype).eps * size:  # they go round in circles
-                A = np.where(places, A + (NOISE * size * noise.uniform(size=A.shape)).astype(A.dtype), A)
+                A = np.where(places, A + (noise * size * rng.uniform(-1, 1, size=A.shape)).astype(A.dtype), A)
+                noise *= LOUDER
             elif turn % LEAP == LEAP - 1:
                 A = A + leap(step, last)
         return A
@@ -297,6 +305,12 @@ class Turns(Structure):
             return chosen
         best = best_places(np.where(places, scores, -np.inf), self.limits(A.shape[1]), needed)
         return chosen if best is None else best
+
+    def regular_places(self, A, near, places):
+        """For nonzeros that are equal: the same number of places in each vector, and in each of those across."""
+        scores = np.where(places, np.abs(near.astype(np.float64)), -np.inf)
+        equal = [member for member in self.members if isinstance(member, EqualNonzeros)]
+        return regular_places(scores, equal[0].axis, equal[0].k) if len(equal) == 1 else None
 
     def places(self, A):
         return np.all([member.places(A) for member in self.members], axis=0)
@@ -324,9 +338,9 @@ class Turns(Structure):
 
 
 def leap(step: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """What is left of steps that shrink by the same factor each, as the last two do; 0 where they do not shrink."""
-    share = np.vdot(step, last) / max(np.vdot(last, last), np.finfo(step.dtype).tiny)
-    return step * step.dtype.type(share / (1 - share) if 0 < share < 1 else 0)
+    """What is left of steps that shrink by the same factor each, as the last two do; many, where they do not shrink."""
+    share = float(np.vdot(step, last)) / max(float(np.vdot(last, last)), np.finfo(step.dtype).tiny)
+    return step * step.dtype.type(MANY if share >= 1 else max(share, 0) / (1 - share))
 
 
 class Dykstra(Turns):

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+SEARCH = {"node_limit": 1000}  # of a program that is easy, or not worth it
 Limit = tuple[int, list[int], int]  # see `Structure.limits`
 
 
@@ -17,19 +18,42 @@ def best_places(scores: np.ndarray, limits: Sequence[Limit], needed: tuple) -> n
 
     An integer program, and in most cases no harder than a linear one: limits on items and on components make a network.
     """
-    n, rank = scores.shape
-    index = np.arange(n * rank).reshape(n, rank)
+    index = np.arange(scores.size).reshape(scores.shape)
     sums = [(index[:, some] if axis else index[:, some].T, 1.0, np.array(count)) for axis, some, count in limits]
     sums += [(rows, -1.0, -np.asarray(least)) for rows, least in zip((index, index.T), needed)]
-    blocks = [
-        sparse.csr_array(
-            (np.full(rows.size, sign), rows.ravel(), np.arange(len(rows) + 1) * rows.shape[1]), (len(rows), n * rank)
-        )
-        for rows, sign, _ in sums
-    ]
-    most = np.concatenate([np.broadcast_to(bound, len(rows)) for rows, _, bound in sums])
-    open_places = np.isfinite(scores).ravel()
-    gains = np.where(open_places, scores.ravel(), 0) / max(np.max(scores), np.finfo(float).tiny)
-    constraint = LinearConstraint(sparse.vstack(blocks), ub=most)
-    answer = milp(-gains, integrality=1, bounds=Bounds(0, open_places), constraints=constraint)
-    return answer.x.reshape(n, rank) > 0.5 if answer.x is not None else None
+    rows = sparse.vstack([sign * sums_over(places, scores.size) for places, sign, _ in sums])
+    most = np.concatenate([np.broadcast_to(bound, len(places)) for places, _, bound in sums])
+    return solved(scores, LinearConstraint(rows, ub=most))
+
+
+def regular_places(scores: np.ndarray, axis: int, k: int) -> np.ndarray | None:
+    """The mask z with the largest `sum z scores` where each vector along an axis has k places or none, and each of
+    those across the same number, not 0: where equal nonzeros have equal sums in both directions."""
+    index = np.arange(scores.size).reshape(scores.shape)
+    along, across = (index, index.T) if axis else (index.T, index)
+    taken = sparse.hstack(
+        [sums_over(along, scores.size), -k * sparse.eye_array(len(along)), sparse.csr_array((len(along), 1))]
+    )
+    alike = sparse.hstack(
+        [sums_over(across, scores.size), sparse.csr_array((len(across), len(along))), -np.ones((len(across), 1))]
+    )
+    return solved(scores, LinearConstraint(sparse.vstack([taken, alike]), 0, 0), len(along))
+
+
+def sums_over(places: np.ndarray, size: int) -> sparse.csr_array:
+    """The matrix that adds up the numbers in these places, one sum for each row."""
+    ends = np.arange(len(places) + 1) * places.shape[1]
+    return sparse.csr_array((np.ones(places.size), places.ravel(), ends), (len(places), size))
+
+
+def solved(scores: np.ndarray, constraint: LinearConstraint, n_taken: int = 0) -> np.ndarray | None:
+    """Beside the mask there may be variables that say which of so many vectors are taken, and one for how often."""
+    free = np.isfinite(scores).ravel()
+    gains = np.where(free, scores.ravel(), 0) / max(np.max(scores), np.finfo(float).tiny)
+    more = n_taken + (n_taken > 0)
+    lower, upper = np.zeros(free.size + more), np.concatenate([free, np.ones(n_taken), np.full(more - n_taken, np.inf)])
+    lower[free.size + n_taken :] = 1
+    answer = milp(
+        -np.pad(gains, (0, more)), integrality=1, bounds=Bounds(lower, upper), constraints=constraint, options=SEARCH
+    )
+    return None if answer.x is None else answer.x[: free.size].reshape(scores.shape) > 0.5

@@ -263,9 +263,10 @@ def shortest_counts(counts) -> str:
 def warn_if_idle(count: int | None, room: int, structure: Structure, name: str) -> None:
     """Say so where a number of nonzeros is no restriction."""
     if count is not None and count > room:
+        per = getattr(structure, "per", "component")
         warnings.warn(
-            f"{structure} does not restrict {name}: it allows {count} nonzeros where there are {room} entries. An item "
-            "has one entry for each component, a component one for each item: is it per='item' or per='component'?",
+            f"{structure} does not restrict {name}: it allows {count} nonzeros in each {per}, which has {room} "
+            "entries. An item has one entry for each component, a component one for each item.",
             UserWarning,
             stacklevel=6,
         )
