@@ -22,6 +22,7 @@ from partwise import structures as s
 
 SIZE = 5  # entries of a vector that is small enough to go through all supports
 MANY = 180  # vectors of a case, each compared on its own
+FACTORS = 52  # of a case whose vectors depend on each other
 TIED = (5, 3)  # of a factor whose components depend on each other
 NEAR = 1e-9  # of a squared distance, the square of the vector being 1
 STEP = 0.7
@@ -88,7 +89,7 @@ def inputs(shape, seed=0):
 def samples(case, seed=0):
     """One factor of many vectors, or many factors that are one vector each."""
     if case.per == "all":
-        return [row.reshape(TIED) for row in inputs((MANY, TIED[0] * TIED[1]), seed)] + [inputs(TIED, seed)]
+        return [row.reshape(TIED) for row in inputs((FACTORS, TIED[0] * TIED[1]), seed)] + [inputs(TIED, seed)]
     A = inputs((MANY, SIZE), seed)
     return [A if case.per == "item" else np.ascontiguousarray(A.T)]
 
@@ -405,18 +406,12 @@ def apart_best(component, nonzeros=None):
 
 
 def direction_best(component):
-    """Signed: the best direction of the component, by a search from several starts."""
+    """Signed: along a direction u of the component `(u'own)^2 - |others' u|^2` is gained, an eigenvalue at most."""
 
     def best(A, step):
-        own, others = A[:, component] / np.abs(A).max(initial=1), np.delete(A, component, axis=1)
-        others = others / np.abs(A).max(initial=1)
-
-        def loss(u):
-            return (np.square(others.T @ u).sum() - (own @ u) ** 2) / (u @ u)
-
-        starts = [own + 1e-3, *np.random.default_rng(0).normal(size=(3, len(own)))]
-        least = min(minimize(loss, u, options={"gtol": 1e-10}).fun for u in starts)
-        return np.array([np.square(own).sum() + min(least, 0)]) / 2 * np.abs(A).max(initial=1) ** 2
+        own, others = A[:, [component]], np.delete(A, component, axis=1)
+        most = np.linalg.eigvalsh(own @ own.T - others @ others.T)[-1]
+        return np.array([np.square(own).sum() - max(most, 0)]) / 2
 
     return best
 
@@ -856,6 +851,166 @@ def test_nearest_point_beats_feasible_neighbours(case):
             neighbour = structure.settle(B + rng.normal(scale=(1e-3, 0.1, 1.0)[trial % 3], size=A.shape))
             assert np.all(case.off(neighbour) <= tolerance(neighbour, case))
             assert np.all(best <= case.objective(neighbour, A, step) + NEAR * case.scale(A))
+
+
+# of each structure a vector and the nearest one, which can be seen at a glance
+SEEN = {
+    "two values of norm 1": (s.Binary() & s.Sparse(1) & s.UnitNorm("item"), [-1, 0.5, 0], [0, 1, 0]),
+    "two values of norm 1, all negative": (
+        s.Binary() & s.Pattern([2, 1]) & s.UnitNorm("item"),
+        [-3, -1, -2],
+        [0, 1, 0],
+    ),
+    "a huge sum": (s.Simplex(), [1e20, 1e20, -1e20], [0.5, 0.5, 0]),
+    "a sum of huge numbers": (s.Simplex(), [1e200, 3e200, 2e200], [0, 1, 0]),
+    "a sum far from its bounds": (s.Simplex() & s.Box(upper=0.4), [-3e15, 0, -3e15], [0.3, 0.4, 0.3]),
+    "huge numbers within bounds": (s.Simplex() & s.Box(upper=0.4), [1e150, 9e150, -3e150], [0.4, 0.4, 0.2]),
+    "tiny equal numbers": (s.EqualNonzeros(2), [1e-170, -2e-170, -4e-170], [0, -3e-170, -3e-170]),
+    "huge equal numbers": (s.EqualNonzeros(2), [1e200, 2e200, 4e200], [0, 3e200, 3e200]),
+    "tiny numbers and a penalty": (s.Sparse(1) & s.L2(1), [1e-170, 4e-170, 3e-170], [0, 2e-170, 0]),
+    "huge numbers of one ratio": (s.Hoyer(1, "item"), [1e200, 3e200, 2e200], [0, 3e200, 0]),
+    "tiny numbers of one ratio": (s.Hoyer(0, "item"), [1e-170, 2e-170, 3e-170], [2e-170, 2e-170, 2e-170]),
+}
+
+
+@pytest.mark.parametrize(("stated", "given", "nearest"), SEEN.values(), ids=SEEN)
+def test_nearest_points_that_can_be_seen(stated, given, nearest):
+    structure = stated.bind((1, 3), False, "W")
+    assert structure.exact
+    found = structure.prox(np.array([given], dtype=np.float64), 1.0 if structure.value(np.ones((1, 3))) else 0.0)
+    assert np.allclose(found, nearest, rtol=1e-12, atol=0)
+    assert np.array_equal(found != 0, np.array([nearest]) != 0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_an_orthogonal_component_is_never_further_than_none(dtype):
+    """Or than the component as it is, and the others made orthogonal to it, whatever the scales."""
+    rng, structure = np.random.default_rng(0), s.OrthogonalTo(1).bind((4, 3), False, "W")
+    for trial in range(300):
+        scales = 10.0 ** rng.uniform(-8, 8, size=((1, 3), (4, 1), (4, 3))[trial % 3])
+        A = (rng.normal(size=(4, 3)) * scales).astype(dtype)
+        B = structure.prox(A, 0.0)
+        own, others = A[:, 1].astype(np.float64), np.delete(A, 1, axis=1).astype(np.float64)
+        distance, eps = np.linalg.norm(B.astype(np.float64) - A), 16 * np.finfo(dtype).eps
+        assert distance <= np.linalg.norm(own) * (1 + eps)
+        assert distance <= np.linalg.norm(own @ others) / np.linalg.norm(own) + eps * np.linalg.norm(A)
+        assert structure.violation(B) == 0
+
+
+def test_extreme_matrices_are_no_obstacle():
+    rng = np.random.default_rng(0)
+    for scale in (1e200, 1e-200):
+        A = rng.normal(size=TIED)
+        for stated in (
+            s.Orthogonal(),
+            s.OrthogonalTo(1),
+            N & s.OrthogonalTo(1, nonzeros=2),
+            s.Unimodal(),
+            s.Monotone(),
+        ):
+            structure = stated.bind(TIED, False, "W")
+            size = 1 if isinstance(stated, s.Orthogonal) else scale
+            assert np.allclose(structure.prox(scale * A, 0.0) / size, structure.prox(A, 0.0), rtol=1e-9, atol=1e-12)
+
+
+# -- zeros are exact -----------------------------------------------------------------------------------
+
+DUST = 1e-30
+LIMITED = {
+    "items": s.Sparse(2),
+    "components": s.Sparse(3, "component"),
+    "groups": s.Pattern([1, 2], 1),
+    "equal": s.EqualNonzeros(2),
+    "simplex": s.Simplex() & s.Sparse(2),
+    "norm": s.UnitNorm() & s.Sparse(3, "component"),
+    "budget": s.GroupSparsity(sparsity=0.7) & s.Sparse(3, "component"),
+    "orthogonal": s.OrthogonalTo(1, nonzeros=2),
+    "columns": s.Columns({1: s.Sparse(2, "component")}),
+    "in turns": s.Sparse(2) & s.Simplex("component"),
+}
+
+
+@pytest.mark.parametrize("stated", LIMITED.values(), ids=LIMITED)
+def test_dust_is_not_zero(stated):
+    """One nonzero more than allowed is a violation, however small it is."""
+    structure = stated.bind(TIED, False, "W")
+    A = structure.settle(np.random.default_rng(0).uniform(0.1, 1, size=TIED))
+    assert structure.violation(A) == 0
+    dusty = np.where(A == 0, DUST, A)
+    assert structure.violation(dusty) == DUST
+    assert structure.violation(structure.settle(dusty)) == 0
+
+
+# -- combinations at random ----------------------------------------------------------------------------
+
+
+def random_entries(rng, shape):
+    """Bounds and penalties of vectors: structures, and what the oracle has to know of them."""
+    held = np.where(rng.uniform(size=shape) < 0.25, rng.integers(0, 2, size=shape) / 2, np.nan)
+    low, high = np.sort(rng.integers(-3, 4, size=(2, *shape)) / 2, axis=0)
+    kinds = [
+        ([], {}),
+        ([N], {"low": 0.0}),
+        ([s.Box(-0.5, 0.25)], {"low": -0.5, "high": 0.25}),
+        ([s.Box(upper=0)], {"high": 0.0}),
+        ([s.Box(low, high)], {"low": low, "high": high}),
+        ([s.Fixed(held)], {"low": np.nan_to_num(held, nan=-np.inf), "high": np.nan_to_num(held, nan=np.inf)}),
+        ([s.Binary()], {"low": 0.0, "high": 1.0, "binary": True}),
+    ]
+    parts, known = kinds[rng.integers(len(kinds))]
+    if rng.uniform() < 0.3:
+        parts, known = [*parts, s.Elastic(0.3, 0.4)], {**known, "l1": 0.3, "l2": 0.4}
+    return parts, known
+
+
+def random_case(rng, n, size):
+    """Some combination of items: entries, one rule for their values or none, and how many nonzeros."""
+    parts, known = random_entries(rng, (n, size))
+    k, limits = int(rng.integers(1, size + 1)), []
+    single = OneOf(1, (1,)) if "binary" in known else None
+    low, high = known.get("low", -np.inf), known.get("high", np.inf)
+    rules = [
+        ([], Entries(**known)),
+        ([s.EqualNonzeros(k)], Equal(**known, k=k)),
+        ([s.UnitNorm("item")], single or Unit(bool(np.all(low == 0)))),
+        ([s.Simplex()], single or Sum(np.maximum(low, 0), high)),
+        ([s.Hoyer(0.5, "item")], Ratio(0.5)),
+    ]
+    core, rule = rules[rng.integers(len(rules))]
+    parts = [*parts, *core]
+    if rng.uniform() < 0.5:
+        parts, limits = [*parts, s.Sparse(most := int(rng.integers(1, size + 1)))], [(None, most)]
+    if rng.uniform() < 0.4:
+        order = rng.permutation(size).tolist()
+        parts, limits = [*parts, s.Pattern([order[:2], order[2:]])], [*limits, (order[:2], 1), (order[2:], 1)]
+    return parts, rule, limits + ([(None, 1)] if rule is single else [])
+
+
+def test_combinations_at_random_are_nearest_where_they_say_so():
+    rng, size, n, exact = np.random.default_rng(1), 4, 8, 0
+    for _ in range(250):
+        parts, rule, limits = random_case(rng, n, size)
+        try:
+            structure = reduce(and_, parts, s.Free()).bind((n, size), False, "W")
+        except ValueError:  # nothing satisfies it
+            continue
+        if structure.exact:
+            exact += 1
+            check_nearest(
+                structure, vectors(structure, rule, *limits), inputs((n, size), rng.integers(1 << 30)), limits
+            )
+    assert exact > 100
+
+
+def check_nearest(structure, case, A, limits):
+    for step in (0.0, STEP) if case.cost else (0.0,):
+        B = structure.prox(A, step)
+        assert np.all(case.off(B) <= tolerance(B, case)), structure
+        assert structure.violation(B) == 0, structure
+        for places, count in limits:
+            assert np.count_nonzero(B if places is None else B[:, places], axis=1).max() <= count, structure
+        excess = case.objective(B, A, step) - case.best(A, step)
+        assert np.all(excess <= NEAR * case.scale(A)), structure
 
 
 @pytest.mark.parametrize("bounds", [(-np.inf, np.inf), (0, np.inf), (-0.3, 0.6)], ids=str)
