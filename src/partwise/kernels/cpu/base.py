@@ -6,28 +6,12 @@ Common arguments of the block updates, for one factor `A` (dim, rank) with the o
 `rows` the rows to update, each once. Updates return a new array. G stands for a gradient given as an array.
 """
 
-from contextlib import suppress
-from pathlib import Path
-
 import numpy as np
-from numba import njit
 
-from .simd import LINE, VECTOR
+from .cache import compiler
+from .simd import LINE, VECTOR, WAY
 
-
-def drop_stale() -> None:
-    """Delete compiled code that is older than a file here: one may be compiled into another, and Numba looks at the
-    latter alone."""
-    newest = max(file.stat().st_mtime for file in Path(__file__).parent.glob("*.py"))
-    for compiled_code in Path(__file__).parent.glob("__pycache__/*.nbi"):
-        with suppress(OSError):
-            if compiled_code.stat().st_mtime < newest:
-                compiled_code.unlink()
-
-
-drop_stale()
-
-compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc", "nnan"})
+compiled = compiler(WAY)
 
 
 @compiled

@@ -3,26 +3,15 @@
 Numba vectorises inner loops only, so a sum over a middle loop is loaded and stored at every turn. The functions here
 emit the loop themselves, with the sums as vectors that never leave the registers. Measured against the same loops in
 plain Numba: `panel` 2.5 times faster in double precision and 5 times in single, `gather` 2.3 to 3.3 times.
-
-Numba's disk cache does not notice changes in this file, which is compiled into others: `base.py` drops what is older.
 """
 
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from ...losses.beta import FLOOR
-
-LINE = 64  # bytes of a cache line
-VECTOR = 64 if binding.get_host_cpu_features().get("avx512f") else 32  # bytes
-VECTORS = 8  # in a row of `panel`: half of the registers, or a quarter, and enough to hide the time of an addition
-
-BLOCK = 4  # vectors that `combine` sums at once
-TILE = 4 if VECTOR == 64 else 3  # rows and columns of `tile`: their products fill most registers
-TINY = {8: 2.0**-200, 4: 2.0**-100}  # what a model is held above where X is 0, by bytes: its powers are numbers
-HUGE = {8: 2.0**800, 4: 2.0**80}  # what second derivatives are held below, so that sums of them are numbers
+from .sizes import BLOCK, FLOOR, HUGE, TILE, TINY, VECTOR, VECTORS
 
 INT = ir.IntType(64)
 

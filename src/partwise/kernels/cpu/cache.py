@@ -1,0 +1,141 @@
+"""Compiled kernels on disk, for later processes.
+
+Numba's own cache looks at the file of a function alone, while one kernel is compiled into another; and two processes
+that compile one function for different types at once can swap its files, since the index of these is read and written
+without a lock. So compiled code is kept in a folder named by a hash of all that goes into it, one file for each
+function, types and processor, which is put in its place in one piece.
+
+The folder lies where Numba's files would: in NUMBA_CACHE_DIR, beside the sources, or, where these cannot be written to,
+in the user's cache. Where there is no such place, every process compiles for itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import llvmlite
+import numba
+import numpy as np
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+HERE = Path(__file__).parent
+OUTSIDE = (HERE.parents[1] / "losses" / "beta.py",)  # other files with numbers that are compiled into kernels
+KEPT = 6  # folders in one place, those used last: of other versions, and of a developer's edits
+NAME = re.compile(r"partwise-[0-9a-f]{32}")
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz", "reassoc", "nnan"}}
+
+
+def compiler(variant: str) -> Callable[[Callable], Callable]:
+    """A decorator that compiles a function; `variant`: what it is compiled with that the sources do not say."""
+    folder = folder_for(variant)
+
+    def compiled(function: Callable) -> Callable:
+        kernel = numba.njit(**OPTIONS)(function)
+        if folder is not None:
+            kernel._cache = KernelCache(function, folder)
+        return kernel
+
+    return compiled
+
+
+class KernelCache(NullCache):
+    """Of one function. A file that cannot be read, or written, is as good as none."""
+
+    def __init__(self, function: Callable, folder: Path):
+        module = function.__module__.rpartition(".")[2]
+        self.folder, self.name = folder, re.sub(r"[^\w.]", "", f"{module}.{function.__qualname__}")
+
+    @property
+    def cache_path(self):
+        return str(self.folder)
+
+    def file(self, key: tuple) -> Path:
+        return self.folder / f"{self.name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.nbc"
+
+    def load_overload(self, sig, target_context):
+        target_context.refresh()
+        key = sig, target_context.codegen().magic_tuple()
+        try:
+            kept, parts = pickle.loads(self.file(key).read_bytes())
+        except Exception:  # what a damaged file raises is anyone's guess
+            return None
+        return CompileResult._rebuild(target_context, *parts) if kept == key else None
+
+    def save_overload(self, sig, cres):
+        if cres.library.has_dynamic_globals:  # addresses of this process
+            return
+        key = sig, cres.codegen.magic_tuple()
+        unfinished = self.folder / f"{uuid4().hex}.unfinished"
+        with suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                unfinished.write_bytes(dumps((key, cres._reduce())))
+                unfinished.replace(self.file(key))
+            finally:
+                unfinished.unlink(missing_ok=True)
+
+
+@cache
+def folder_for(variant: str) -> Path | None:
+    """Where to keep what is compiled; None where that is nowhere."""
+    digest = digest_of(variant)
+    for place in places() if digest else ():
+        folder = place / f"partwise-{digest}"
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+            os.utime(folder)  # used now
+            break
+    else:
+        return None
+    tidy(place)
+    return folder
+
+
+def digest_of(variant: str) -> str | None:
+    """A hash of all that compiled code depends on, but for types and processor; None where the sources are not files,
+    as in a frozen program."""
+    sources = sorted(HERE.rglob("*.py"))
+    if not sources:
+        return None
+    versions = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__
+    total = hashlib.blake2b(repr((variant, versions)).encode(), digest_size=16)
+    for source in (*sources, *OUTSIDE):
+        total.update(hashlib.blake2b(source.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def places() -> Iterator[Path]:
+    """Where the folder may be, best first."""
+    if given := vars(numba.config)["CACHE_DIR"]:
+        yield Path(given)
+    yield HERE / "__pycache__"
+    usual = {"win32": os.environ.get("LOCALAPPDATA"), "darwin": "~/Library/Caches"}
+    user = os.path.expanduser(usual.get(sys.platform) or os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    if os.path.isabs(user):  # there may be no home
+        yield Path(user) / "partwise"
+
+
+def tidy(place: Path) -> None:
+    """Delete the folders used longest ago, beyond `KEPT`: those with our name, and of what is in them our files. A
+    process that still needs one compiles again."""
+    with suppress(OSError):  # another process may be at it
+        ours = [folder for folder in place.iterdir() if NAME.fullmatch(folder.name)]
+        for folder in sorted(ours, key=lambda folder: folder.stat().st_mtime)[:-KEPT]:
+            for file in folder.glob("*.nbc"):
+                file.unlink(missing_ok=True)
+            with suppress(OSError):  # something else is in it
+                folder.rmdir()

@@ -1,0 +1,134 @@
+"""The functions of `llvm.py` as plain loops, for processors and versions of Numba that it does not know.
+
+Arguments and results are the same, but for rounding; lengths are whole vectors here too.
+"""
+
+import numpy as np
+
+from ..cache import compiler
+from .sizes import FLOOR, HUGE, TILE, TINY, VECTOR, VECTORS
+
+compiled = compiler("plain")
+
+SMALL, SMALL_SINGLE = TINY[8], TINY[4]  # numbers that compiled code knows by name
+LARGE, LARGE_SINGLE = HUGE[8], HUGE[4]
+
+
+@compiled
+def panel(weights, A, n, start, out):
+    """`out = start + sum_j weights[j] A[j]` for rows A[j], out and start of `VECTORS` vectors, j < n."""
+    width = VECTORS * VECTOR // A.itemsize
+    sums = out[:width]
+    for i in range(sums.size):
+        sums[i] = start[i]
+    for j in range(n):
+        weight, row = weights[j], A[j * width : (j + 1) * width]
+        for i in range(sums.size):
+            sums[i] += weight * row[i]
+
+
+@compiled
+def gather(count, values, indices, first, last, B, offset, stride, out):
+    """`out = sum_p values[p] B[offset + stride indices[p]:]`, first <= p < last, of `count` vectors."""
+    sums = out[: count * VECTOR // B.itemsize]
+    sums[:] = 0
+    for p in range(first, last):
+        place = offset + stride * indices[p]
+        weight, row = values[p], B[place : place + sums.size]
+        for k in range(sums.size):
+            sums[k] += weight * row[k]
+
+
+@compiled
+def scatter(count, values, indices, first, last, B, place, offset, stride, out):
+    """`out[offset + stride indices[p]:] += values[p] B[place:]`, first <= p < last, of `count` vectors."""
+    row = B[place : place + count * VECTOR // B.itemsize]
+    for p in range(first, last):
+        start = offset + stride * indices[p]
+        weight, sums = values[p], out[start : start + row.size]
+        for k in range(row.size):
+            sums[k] += weight * row[k]
+
+
+@compiled
+def moments(z, v, H, offset, n):
+    """`sum z h` and `sum v h^2` over the first n entries, whole vectors, of z, v and `h = H[offset:]`."""
+    first, second, h = z.dtype.type(0), z.dtype.type(0), H[offset : offset + n]
+    for j in range(h.size):
+        first += z[j] * h[j]
+        second += v[j] * h[j] * h[j]
+    return first, second
+
+
+@compiled
+def dots(count, z, H, place, stride, n, out, at):
+    """`out[at + i] = sum z H[place + i stride:]` over n entries, whole vectors, for i < `count`."""
+    for i in range(count):
+        total, h = z.dtype.type(0), H[place + i * stride : place + i * stride + n]
+        for j in range(h.size):
+            total += z[j] * h[j]
+        out[at + i] = total
+
+
+@compiled
+def combine(c, places, count, H, n, out):
+    """`out = sum_a c[a] H[places[a]:]` over n entries, whole vectors, for a < count."""
+    sums = out[:n]
+    sums[:] = 0
+    for a in range(count):
+        weight, h = c[a], H[places[a] : places[a] + n]
+        for j in range(h.size):
+            sums[j] += weight * h[j]
+
+
+@compiled
+def above_floor(value, model, like):
+    """The model, but at least `FLOOR value`, and not 0."""
+    kind = like.dtype.type
+    floor = kind(FLOOR) * value + kind(SMALL_SINGLE if like.itemsize == 4 else SMALL)
+    return model if model > floor else floor
+
+
+@compiled
+def renew(x, y, H, offset, d, n, z, v):
+    """`y += d h`, then `z = x / y` and `v = x / y^2` with y held above `FLOOR x`, for `h = H[offset:]`."""
+    huge, one = x.dtype.type(LARGE_SINGLE if x.itemsize == 4 else LARGE), x.dtype.type(1)
+    h = H[offset : offset + n]
+    for j in range(h.size):
+        y[j] += d * h[j]
+        inverse = one / above_floor(x[j], y[j], x)
+        z[j] = x[j] * inverse
+        v[j] = min(z[j] * inverse, huge)
+
+
+@compiled
+def pull(x, y, H, offset, d, n):
+    """`sum x h / (y + d h)`, the denominator held above `FLOOR x`, for `h = H[offset:]`."""
+    total, h = x.dtype.type(0), H[offset : offset + n]
+    for j in range(h.size):
+        total += x[j] / above_floor(x[j], y[j] + d * h[j], x) * h[j]
+    return total
+
+
+@compiled
+def tile(U, stride, H, places, n, out):
+    """`out[a, b] = sum U[a stride:] H[places[b]:]` over n entries, whole vectors; a, b < `TILE`."""
+    for a in range(TILE):
+        u = U[a * stride : a * stride + n]
+        for b in range(TILE):
+            total, h = U.dtype.type(0), H[places[b] : places[b] + n]
+            for j in range(u.size):
+                total += u[j] * h[j]
+            out[a * TILE + b] = total
+
+
+@compiled
+def bits_of(x):
+    """The bits of a number of double precision, as an integer."""
+    return np.float64(x).view(np.int64)
+
+
+@compiled
+def number_of(bits):
+    """The number of double precision with these bits."""
+    return np.int64(bits).view(np.float64)

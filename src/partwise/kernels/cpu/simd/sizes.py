@@ -1,0 +1,20 @@
+"""Sizes that all kernels share, and the processor that Numba compiles for."""
+
+from numba.core.registry import cpu_target
+
+from ....losses.beta import FLOOR
+
+# what Numba is told, which is not always the processor of this machine: NUMBA_CPU_NAME, NUMBA_CPU_FEATURES
+TRIPLE, _, FEATURES = cpu_target.target_context.codegen().magic_tuple()
+HAS = frozenset(FEATURES.split(","))
+
+LINE = 64  # bytes of a cache line
+VECTOR = 64 if "+avx512f" in HAS else 32  # bytes
+VECTORS = 8  # in a row of `panel`: half of the registers, or a quarter, and enough to hide the time of an addition
+
+BLOCK = 4  # vectors that `combine` sums at once
+TILE = 4 if VECTOR == 64 else 3  # rows and columns of `tile`: their products fill most registers
+TINY = {8: 2.0**-200, 4: 2.0**-100}  # what a model is held above where X is 0, by bytes: its powers are numbers
+HUGE = {8: 2.0**800, 4: 2.0**80}  # what second derivatives are held below, so that sums of them are numbers
+
+__all__ = ["BLOCK", "FLOOR", "HUGE", "LINE", "TILE", "TINY", "VECTOR", "VECTORS"]

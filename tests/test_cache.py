@@ -1,0 +1,170 @@
+"""Compiled kernels on disk: fresh after every change, right for several processes at once, and never in the way."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+from partwise.kernels.cpu import cache
+
+PROGRAM = f"""
+import importlib.util
+import sys
+import numpy as np
+
+spec = importlib.util.spec_from_file_location("cache", {cache.__file__!r})  # alone, which takes a quarter of the time
+cache = importlib.util.module_from_spec(spec)
+sys.modules["cache"] = cache
+spec.loader.exec_module(cache)
+
+def doubled(x):
+    return 2 * x
+
+kernel = cache.compiler("llvm")(doubled)
+result, stats = kernel(np.ones(1, sys.argv[1]))[0], kernel.stats
+print(result, sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+"""
+
+
+def start(folder, dtype="float64"):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, dtype], env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def doubled(x):
+    return 2 * x
+
+
+@pytest.fixture
+def sources(tmp_path, monkeypatch):
+    """A copy of the sources, and no user's cache."""
+    here = tmp_path / "sources" / "cpu"
+    shutil.copytree(cache.HERE, here, ignore=shutil.ignore_patterns("__pycache__"))
+    other = Path(shutil.copy(cache.OUTSIDE[0], tmp_path / "sources" / "beta.py"))
+    monkeypatch.setattr(cache, "HERE", here)
+    monkeypatch.setattr(cache, "OUTSIDE", (other,))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    (tmp_path / "no folder").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no folder"))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "no folder"))
+    monkeypatch.setenv("HOME", str(tmp_path / "no folder"))
+    cache.folder_for.cache_clear()
+    yield here
+    cache.folder_for.cache_clear()
+
+
+@pytest.mark.parametrize("changed", ["products.py", "simd/llvm.py", "../beta.py"])
+def test_a_change_of_any_source_changes_the_folder(sources, changed):
+    before = cache.digest_of("llvm")
+    assert cache.digest_of("llvm") == before
+    with (sources / changed).open("a") as file:
+        file.write("\n# changed\n")
+    assert cache.digest_of("llvm") != before
+
+
+def test_versions_and_the_way_of_compiling_change_the_folder(sources, monkeypatch):
+    before = {cache.digest_of("llvm"), cache.digest_of("plain")}
+    monkeypatch.setattr(np, "__version__", "9.9")
+    assert len(before | {cache.digest_of("llvm")}) == 3
+
+
+def test_all_that_is_compiled_into_kernels_is_a_source():
+    """Modules that kernels import from are hashed, or Python code that calls them (`threads`)."""
+    for file in cache.HERE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                folder = file.parents[node.level - 1]
+                modules = [node.module] if node.module else [alias.name for alias in node.names]
+                for module in modules:
+                    path = folder.joinpath(*module.split("."))
+                    inside = path.is_relative_to(cache.HERE)
+                    assert inside or path.with_suffix(".py") in cache.OUTSIDE or path.name == "threads", (file, module)
+
+
+def test_beside_the_sources_else_in_the_users_cache_else_nowhere(sources, tmp_path, monkeypatch):
+    assert cache.folder_for("llvm").parent == sources / "__pycache__"
+    cache.folder_for.cache_clear()
+    shutil.rmtree(sources / "__pycache__")
+    (sources / "__pycache__").touch()  # as good as read-only, for root too
+    assert cache.folder_for("llvm") is None
+    assert cache.compiler("llvm")(doubled)(2) == 4
+    cache.folder_for.cache_clear()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "user"))
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert cache.folder_for("llvm").parent == tmp_path / "user" / "partwise"
+    cache.folder_for.cache_clear()
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
+    assert cache.folder_for("llvm").parent == tmp_path / "numba"
+
+
+def test_nothing_is_kept_where_sources_are_no_files(sources):
+    shutil.rmtree(sources)
+    assert cache.folder_for("llvm") is None
+
+
+def test_old_folders_go_and_foreign_files_stay(sources):
+    place = sources / "__pycache__"
+    place.mkdir()
+    foreign = [place / name for name in ("sums._sum-1.py311.nbi", "partwise-notes.txt", "partwise-other")]
+    for name in foreign:
+        name.mkdir() if name.suffix == "" else name.touch()
+        os.utime(name, (1, 1))
+    old = [place / f"partwise-{number:032x}" for number in range(cache.KEPT + 3)]
+    for number, folder in enumerate(old):
+        folder.mkdir()
+        (folder / "code.nbc").touch()
+        os.utime(folder, (number + 10, number + 10))
+    (old[0] / "mine.txt").touch()
+    os.utime(old[0], (10, 10))
+    folder = cache.folder_for("llvm")
+    assert all(name.exists() for name in foreign)
+    assert [name.exists() for name in old] == [True, False, False, False] + [True] * (cache.KEPT - 1)
+    assert os.listdir(old[0]) == ["mine.txt"]
+    assert folder.is_dir()
+
+
+def test_a_damaged_file_is_compiled_again(sources):
+    assert cache.compiler("llvm")(doubled)(2) == 4
+    (file,) = cache.folder_for("llvm").glob("*.nbc")
+    whole = file.read_bytes()
+    for damaged in (b"", whole[: len(whole) // 2], b"nonsense"):
+        file.write_bytes(damaged)
+        again = cache.compiler("llvm")(doubled)
+        assert again(2) == 4
+        assert sum(again.stats.cache_misses.values()) == 1
+    another = cache.compiler("llvm")(doubled)
+    assert another(2) == 4
+    assert sum(another.stats.cache_hits.values()) == 1
+
+
+def test_a_folder_that_vanishes_is_made_again(sources):
+    first = cache.compiler("llvm")(doubled)
+    shutil.rmtree(cache.folder_for("llvm"))
+    assert first(2) == 4
+    assert len(list(cache.folder_for("llvm").glob("*.nbc"))) == 1
+
+
+def test_types_that_are_compiled_at_once_do_not_mix(sources):
+    """Each has a file of its own name: in Numba's index both would be the first, and one read as the other."""
+    single, double = cache.compiler("llvm")(doubled), cache.compiler("llvm")(doubled)
+    assert (single(np.float32(1.5)), double(1.5)) == (3, 3)
+    assert len(list(cache.folder_for("llvm").iterdir())) == 2
+    later = cache.compiler("llvm")(doubled)
+    assert (later(np.float32(1.5)), later(1.5)) == (3, 3)
+    assert sum(later.stats.cache_hits.values()) == 2
+
+
+def test_processes_that_start_at_once_and_later_ones(tmp_path):
+    both = [start(tmp_path, dtype) for dtype in ("float64", "float32")]
+    assert [process.communicate()[0].split() for process in both] == [["2.0", "0", "1"]] * 2
+    (folder,) = tmp_path.iterdir()
+    assert cache.NAME.fullmatch(folder.name)
+    assert {file.suffix for file in folder.iterdir()} == {".nbc"}
+    assert start(tmp_path).communicate()[0].split() == ["2.0", "1", "0"]
