@@ -99,8 +99,8 @@ def measure(contest: Contest, best: dict[str, float]) -> list:
             pass
         total = (time.perf_counter() - start) / STEPS
     spent = {phase: seconds / STEPS for phase, seconds in timed.spent.items()}
-    flops = 4 * problem.data.product_cost * rank / 1e9 / spent["products"]
-    stored = problem.data.values.nbytes if problem.data.product_cost == np.prod(contest.X.shape) else None
+    flops = 4 * problem.data.values.size * rank / 1e9 / spent["products"]
+    stored = problem.data.values.nbytes if problem.data.values.size == np.prod(contest.X.shape) else None
     traffic = 2 * (stored or problem.data.values.nbytes * (1 + 4 / kind.itemsize)) / 1e9 / spent["products"]
     return [
         contest.name,

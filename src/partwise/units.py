@@ -1,4 +1,4 @@
-"""Powers of two, in which nothing is rounded."""
+"""Powers of two, in which nothing is rounded, and numbers in which rounding is not seen."""
 
 import math
 
@@ -41,3 +41,10 @@ def moderate(A: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     exponents = np.frexp(np.max(np.abs(A), axis=axis, keepdims=True, initial=0))[1]
     exponents = np.where(np.abs(exponents) > EXTREME, exponents, 0)
     return (np.ldexp(A, -exponents) if exponents.any() else A), exponents
+
+
+def comparable(values: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """Nonnegative values in steps of `sqrt(eps)` of the largest, eps that of a type: those that differ by the rounding
+    of sums, which depends on the storage of X, are equal, and the first of them is picked in any case."""
+    largest = float(values.max(initial=0))
+    return np.rint(values / (largest * math.sqrt(np.finfo(kind).eps))) if largest > 0 else np.zeros_like(values)

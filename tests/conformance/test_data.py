@@ -2,17 +2,21 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from partwise.data import as_data
-from partwise.losses import Frobenius
+from partwise.data import Dense, Sparse, as_data
+from partwise.init import Empty, Random
+from partwise.losses import KL, L1, Beta, Frobenius
 from partwise.problem import pose
 from partwise.registry import choose
-from partwise.structures import NonNegative
+from partwise.solvers import Greedy
+from partwise.structures import Fixed, Free, NonNegative
 from partwise.validation import SPARSE, checked_data
 
-from .tables import LOSSES, PLANTED, RANK, STORAGES
+from .tables import INITS, LOSSES, PLANTED, RANK, SOLVERS, STORAGES, problem_for
 
+RNG = np.random.default_rng(8)
 X = PLANTED.X * (np.random.default_rng(0).uniform(size=PLANTED.X.shape) < 0.5)
 storages = pytest.mark.parametrize("store", STORAGES.values(), ids=STORAGES)
 dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -35,12 +39,15 @@ def test_equals_dense(store, dtype, scale):
     assert data.cross((W, H), 1).flags.c_contiguous
     assert data.cross((W, H), 0).dtype == dtype
     assert data.norm2 == pytest.approx(np.square(Y).sum(), rel=1e-6)
+    assert data.n_nonzeros == np.count_nonzero(Y)
+    assert data.density == np.mean(Y != 0)
     assert data.mean == pytest.approx(np.abs(Y).mean(), rel=1e-6)
     assert data.extremes == pytest.approx((Y.min(), Y.max()), rel=1e-6)
     assert data.loss(Frobenius(), (W, H)) == pytest.approx(0.5 * np.square(Y - W @ H.T).sum(), rel=1e-6)
     for mode, M in ((0, Y), (1, Y.T)):
         assert np.allclose(data.gram(mode), M @ M.T, **close)
         assert np.allclose(data.row_norms(mode), np.linalg.norm(M, axis=1), **close)
+        assert np.array_equal(data.row_counts(mode), np.count_nonzero(M, axis=1))
         assert np.allclose(data.row(mode, 2), M[2], **close)
     U, s, V = data.svd(RANK, 0)
     full_U, full_s, full_Vt = np.linalg.svd(Y)
@@ -72,15 +79,109 @@ def test_every_loss_sees_the_same_problem(store, loss):
     Y = X + 0.1 * (loss.degree <= 0)
     rng = np.random.default_rng(2)
     factors = [rng.uniform(0.1, 1, size=(dim, RANK)) for dim in Y.shape]
-    seen, solver = [], None
+    seen = []
     for M in (Y, store(Y)):
         problem = pose(as_data(checked_data(M)), loss, (NonNegative(), NonNegative()), RANK).normalized()
         start = problem.from_user(factors)
-        solver = solver or choose(problem, "auto")[0]  # one for both: its settings follow the density of X
+        solver = choose(problem, "auto")[0]
         state = solver.init(problem, start, 0.0, np.random.RandomState(0))
-        seen.append([*problem.measure(start), *(A for A in solver.step(problem, state).factors)])
-    assert seen[1][:2] == pytest.approx(seen[0][:2], rel=1e-10)
-    assert all(np.allclose(A, B, atol=1e-10) for A, B in zip(seen[0][2:], seen[1][2:]))
+        seen.append([solver, *problem.measure(start), *(A for A in solver.step(problem, state).factors)])
+    assert seen[1][0] == seen[0][0]
+    assert seen[1][1:3] == pytest.approx(seen[0][1:3], rel=1e-10)
+    assert all(np.allclose(A, B, atol=1e-10) for A, B in zip(seen[0][3:], seen[1][3:]))
+
+
+def with_zeros(density):
+    """Counts with ties and rows that are alike, 30 x 24, and rows and columns of zeros."""
+    rng = np.random.default_rng(4)
+    Y = rng.poisson(3.0, size=(30, 24)) * (rng.uniform(size=(30, 24)) < density) * 0.1
+    Y[7], Y[11], Y[12], Y[:, 5] = 2 * Y[3], Y[4][::-1], 0, 0
+    return Y
+
+
+densities = pytest.mark.parametrize("density", [0.15, 0.3, 0.6])
+
+
+@densities
+@pytest.mark.parametrize("start", INITS.values(), ids=INITS)
+def test_every_start_is_the_same_for_every_storage(start, density):
+    loss = L1() if start.name.endswith("l1") else Frobenius()
+    found = {}
+    for name, store in STORAGES.items():
+        problem = pose(as_data(store(with_zeros(density))), loss, (NonNegative(), NonNegative()), RANK).normalized()
+        found[name] = start(problem, np.random.RandomState(0))
+    for factors in found.values():
+        assert all(np.allclose(A, B, rtol=1e-9, atol=1e-9) for A, B in zip(factors, found["C order"]))
+
+
+@densities
+def test_a_factor_alone_starts_the_same_for_every_storage(density):
+    Y, H = with_zeros(density), np.random.default_rng(0).uniform(size=(RANK, 24))
+    found = {}
+    for name, store in STORAGES.items():
+        problem = pose(as_data(store(Y)), L1(), (NonNegative(), Fixed(H)), RANK).normalized()
+        found[name] = INITS["smooth-l1"](problem, np.random.RandomState(0))[0]
+    assert all(np.allclose(W, found["C order"], rtol=1e-9, atol=1e-9) for W in found.values())
+
+
+@densities
+@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+def test_every_solver_goes_the_same_way_for_every_storage(solver, density):
+    """A few iterations; tol is large, so that what follows convergence runs too."""
+    found = {}
+    for name in ("C order", "Fortran order", "csr", "disordered csr"):
+        problem = problem_for(solver, with_zeros(density), RANK, store=STORAGES[name])
+        start = (Empty() if isinstance(solver, Greedy) else Random())(problem, np.random.RandomState(0))
+        state = solver.init(problem, start, 0.5, np.random.RandomState(0))
+        for _ in range(4):
+            step = solver.step(problem, state)
+        found[name] = [*step.factors, step.objective]
+    for factors in found.values():
+        assert all(np.allclose(A, B, rtol=1e-9, atol=1e-9) for A, B in zip(factors, found["C order"]))
+
+
+# -- which storage is taken -----------------------------------------------------------------------------
+
+HELD = {  # the loss, structures, and the densities below which an array is held by its nonzeros
+    "frobenius": (Frobenius(), NonNegative(), 1 / 5),
+    "frobenius, signed": (Frobenius(), Free(), 1 / 5),
+    "kl": (KL(), NonNegative(), 1 / 3),
+    "l1": (L1(), NonNegative(), 1 / 3),
+    "l1, signed": (L1(), Free(), 0),
+    "l1, zeros count half": (L1(0.5), NonNegative(), 2),
+    "beta": (Beta(1.5), NonNegative(), 0),
+}
+
+
+@dtypes
+@pytest.mark.parametrize("loss, structure, limit", HELD.values(), ids=HELD)
+def test_an_array_of_few_nonzeros_is_held_by_these(loss, structure, limit, dtype):
+    """And takes no more than two thirds of its memory again; a sparse matrix stays one."""
+    for nonzeros in (0, 100, 199, 200, 333, 334, 1000):
+        Y = np.zeros((20, 50), dtype)
+        Y.flat[RNG.permutation(1000)[:nonzeros]] = 1
+        array, matrix = (pose(as_data(M), loss, (structure, structure), RANK).data for M in (Y, sparse.csr_array(Y)))
+        assert isinstance(array, Sparse if nonzeros < limit * 1000 else Dense)
+        assert isinstance(matrix, Sparse)
+        if isinstance(array, Sparse):
+            assert [(part.dtype, part.tolist()) for part in array.parts] == [
+                (part.dtype, part.tolist()) for part in matrix.parts
+            ]
+            if limit < 1:
+                assert sum(part.nbytes for part in array.parts) < 2 / 3 * Y.nbytes + 100
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_compressed(order, tmp_path):
+    """Of read-only maps of files too; what is known of X in other units carries over."""
+    np.save(tmp_path / "x.npy", np.array(X, order=order))
+    for array in (np.array(X, order=order), np.load(tmp_path / "x.npy", mmap_mode="r")):
+        data = as_data(array).scaled(4.0).compressed()
+        assert (data.matrix != sparse.csr_array(X)).nnz == 0
+        assert data.matrix.has_canonical_format
+        assert data.scale == 4
+        assert data.n_nonzeros == np.count_nonzero(X)
+        assert data.compressed() is data
 
 
 @storages

@@ -35,6 +35,8 @@ class Data(ABC):
         data = replace(self, scale=self.scale * scale)
         if "extremes" in self.__dict__:
             data.__dict__["extremes"] = tuple(end / scale for end in self.extremes)
+        if "n_nonzeros" in self.__dict__:
+            data.__dict__["n_nonzeros"] = self.n_nonzeros
         return data
 
     def cross(self, factors: Sequence[np.ndarray], mode: int) -> np.ndarray:
@@ -128,10 +130,20 @@ class Data(ABC):
     def mean(self) -> float:
         """Mean of the absolute values of the entries."""
 
-    @property
+    @cached_property
     @abstractmethod
-    def product_cost(self) -> int:
-        """Multiplications in `cross` per component."""
+    def n_nonzeros(self) -> int:
+        """How many entries are not 0. What solvers settle by the cost of a product follows this, whatever the
+        storage."""
+
+    @property
+    def density(self) -> float:
+        """The share of entries that are not 0."""
+        return self.n_nonzeros / max(math.prod(self.shape), 1)
+
+    @abstractmethod
+    def row_counts(self, mode: int) -> np.ndarray:
+        """How many entries of each row of X unfolded along `mode` are not 0."""
 
     @property
     def norm(self) -> float:

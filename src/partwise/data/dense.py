@@ -48,9 +48,12 @@ class Dense(Data):
         """A copy of X in the other memory order, made when first needed."""
         return np.ascontiguousarray(self.array if self.array.flags.f_contiguous else self.array.T)
 
-    @property
-    def product_cost(self):
-        return self.array.size
+    @cached_property
+    def n_nonzeros(self):
+        return int(np.count_nonzero(self.values))
+
+    def row_counts(self, mode):
+        return np.count_nonzero(self.array, axis=1 - mode)
 
     def product(self, B, scale, mode):
         return kernels.of(self.array).dense_product(self.array if mode == 0 else self.array.T, B, scale)
@@ -59,7 +62,10 @@ class Dense(Data):
         return replace(self, array=self.array.astype(np.float64), dtype=np.dtype(np.float64))
 
     def compressed(self):
-        return Sparse.of(sparse.csr_array(self.array)).scaled(self.scale)
+        array = self.array if self.array.flags.c_contiguous else self.array.T
+        values, indices, indptr = kernels.of(array).compress(array)
+        matrix = sparse.csr_array((values, indices, indptr), shape=array.shape)
+        return Sparse.of(matrix if array is self.array else matrix.T).scaled(self.scale)
 
     def block(self, rows):
         return np.divide(self.array[rows], self.scale, dtype=np.float64)

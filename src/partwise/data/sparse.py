@@ -42,8 +42,11 @@ class Sparse(Data):
         return self.rows
 
     @property
-    def product_cost(self):
+    def n_nonzeros(self):
         return self.values.size
+
+    def row_counts(self, mode):
+        return np.diff(self.unfolded(mode)[0])
 
     def product(self, B, scale, mode):
         kernel = kernels.of(B)
@@ -115,7 +118,7 @@ def canonical(X):
         X = X.copy()
         X.sum_duplicates()
         X.eliminate_zeros()
-    index = np.int32 if max(*X.shape, X.nnz) < np.iinfo(np.int32).max else np.int64
+    index = sparse.get_index_dtype(maxval=max(*X.shape, X.nnz))
     # kernels read whole stretches of memory, and SciPy allows arrays with gaps
     parts = (
         np.ascontiguousarray(part)

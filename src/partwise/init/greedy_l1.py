@@ -12,6 +12,7 @@ from .. import kernels
 from ..interrupts import yielding
 from ..problem import Factors, Problem
 from ..structures import Elementwise, Structure
+from ..units import comparable
 from .base import Init
 
 ROUNDS = 20  # of alternation for a part
@@ -68,7 +69,8 @@ class Rest:
         """0, and the row that has most left."""
         indptr, indices, values = self.unfolded[0]
         part = [np.zeros((dim, 1), values.dtype) for dim in self.problem.data.shape]
-        i = np.argmax(kernels.of(values).power_sums(indptr, values, values.dtype.type(1), 1.0))
+        sums = kernels.of(values).power_sums(indptr, values, values.dtype.type(1), 1.0)
+        i = np.argmax(comparable(sums, values.dtype))
         entries = slice(indptr[i], indptr[i + 1])
         part[1][slice(None) if indices is None else indices[entries], 0] = values[entries]
         return part

@@ -37,12 +37,12 @@ class SmoothL1(Init):
             factors[problem.modes[0]][:] = flat(problem, factors)
         factors = [s.prox(A, 0.0) for s, A in zip(relaxed, factors)]
         boxes = [structure.box(A) for structure, A in zip(relaxed, factors)]
-        deltas = typical(problem)
+        deltas, together = typical(problem), all(structure.nonnegative for structure in relaxed)
         with yielding():
             for stage in range(self.stages):
                 for mode in problem.modes * self.sweeps:
                     A, B = factors[mode], factors[1 - mode]
-                    rule = boxes[mode], entries[mode].l2, problem.loss.zero_weight, deltas[mode] * 2.0**-stage
+                    rule = boxes[mode], entries[mode].l2, problem.loss.zero_weight, together, deltas[mode] * 2.0**-stage
                     factors[mode] = kernels.of(A).smooth_l1(*problem.data.entries(mode), A, B, *rule)
         return factors if problem.separable else rescaled(factors, entries)
 
@@ -78,8 +78,7 @@ def typical(problem: Problem) -> list[np.ndarray]:
     where rows know nothing of each other."""
     data, values = problem.data, np.abs(problem.data.values)
     if problem.separable:
-        numbers = [np.diff(data.unfolded(mode)[0]) for mode in range(2)]
-        means = [data.power_sums(1.0, mode) / np.maximum(n, 1) for mode, n in enumerate(numbers)]
+        means = [data.power_sums(1.0, mode) / np.maximum(data.row_counts(mode), 1) for mode in range(2)]
         return [np.where(mean > 0, mean, 1.0) for mean in means]
     median = float(np.median(values[values > 0])) / data.scale if values.any() else 1.0
     return [np.full(dim, median) for dim in data.shape]

@@ -11,6 +11,7 @@ import numpy as np
 from .. import kernels
 from ..losses import Frobenius
 from ..structures import NonNegative
+from ..units import comparable
 from .base import Init
 
 EXHAUSTED = 1e-12  # of the largest squared norm: what is left is rounding
@@ -46,7 +47,7 @@ class SPA(Init):
         basis = np.zeros((0, data.shape[1]))
         H = rng.uniform(size=(data.shape[1], rank)) / data.shape[1]  # stays where X has no further direction
         for k in range(rank):
-            i = int(np.argmax(left))
+            i = int(np.argmax(comparable(left, kind)))
             if left[i] <= EXHAUSTED * largest:
                 break
             H[:, k] = data.row(0, i) * weight[i]

@@ -14,6 +14,7 @@ from scipy.special import xlogy
 
 from .base import Loss
 
+SPARSE = {1.0: 1 / 3, 2.0: 1 / 5}  # `sparse_below` by beta: elsewhere zeros of X cost as much as other entries
 FLOOR = 2.0**-40  # a model below this share of an entry of X counts as this share of it
 SMALLEST = 2.0**-200  # where x = 0 too
 
@@ -38,6 +39,9 @@ class Divergence(Loss):
     def null(self, mean):
         """The mean, which has the least divergence from X of all constants; 0 for least squares."""
         return 0.0 if self.quadratic else mean
+
+    def sparse_below(self, nonnegative):
+        return SPARSE.get(self.beta, 0.0)
 
     def refuses(self, lowest, nonnegative):
         if self.beta == 2:

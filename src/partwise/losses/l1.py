@@ -1,6 +1,7 @@
 """Absolute differences: Vandaele, Moutier and Gillis (2022); with a weight on the zeros, Seraghiti, Dubrulle, Vandaele
 and Gillis (2026)."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,11 @@ class L1(Loss):
         if not number or not 0 <= self.zero_weight <= 1:
             raise ValueError(f"zero_weight must be a number between 0 and 1, got {self.zero_weight!r}")
         object.__setattr__(self, "zero_weight", float(self.zero_weight))
+
+    def sparse_below(self, nonnegative):
+        if self.zero_weight != 1:
+            return math.inf
+        return 1 / 3 if nonnegative else 0.0  # a zero is no more than a cost where the model is nonnegative
 
     def refuses(self, lowest, nonnegative):
         if self.zero_weight != 1 and not nonnegative:

@@ -16,6 +16,7 @@ import numpy as np
 from .. import kernels
 from ..data import Data
 from ..problem import Factors
+from ..units import comparable
 
 ENTRIES = 5_000_000  # of the array that a certificate needs, at most
 
@@ -69,7 +70,8 @@ class Array:
 
     def heaviest_rows(self, count):
         left = np.maximum(self.entries, 0)
-        return left[np.argsort(-np.einsum("ij,ij->i", left, left), kind="stable")[:count]].T
+        weights = comparable(np.einsum("ij,ij->i", left, left), left.dtype)
+        return left[np.argsort(-weights, kind="stable")[:count]].T
 
     def largest(self):
         i, j = np.unravel_index(np.argmax(self.entries), self.shape)
@@ -108,7 +110,7 @@ class Residual:
     def heaviest_rows(self, count):
         """By the listed entries of X: where none is, P is not positive."""
         A, B = self.factors
-        heaviest = np.argsort(-self.row_weights(), kind="stable")[:count]
+        heaviest = np.argsort(-comparable(self.row_weights(), self.dtype), kind="stable")[:count]
         return np.maximum(np.column_stack([self.data.row(0, i) - B @ A[i] for i in heaviest]), 0)
 
     def row_weights(self) -> np.ndarray:

@@ -26,6 +26,7 @@ from .. import kernels
 from ..limits import is_number
 from ..problem import Factors, Problem, Quadratic, gram_of
 from ..structures import Structure
+from ..units import comparable
 from .base import WHOLE, Rule, Solver, Step, check_factors, require
 from .block import State as Descent
 from .block import least_squares_only
@@ -338,7 +339,7 @@ def begin_anew(problem: Problem, state: Search) -> None:
     k = min((int(i) for i in pair) if cosines[pair] > PARALLEL else range(problem.rank), key=used.__getitem__)
     gram, cross = problem.normal_equations((W, H), 0)
     left = problem.data.row_norms2(0) + np.einsum("ij,ij->i", W, W @ gram - 2 * cross)
-    sample = problem.data.row(0, int(np.argmax(left)))
+    sample = problem.data.row(0, int(np.argmax(comparable(left, W.dtype))))
     first, second = state.splits
     size = float(np.median(np.linalg.norm(second.free, axis=0)))
     sample = sample * (size / (float(np.linalg.norm(sample)) or 1.0))

@@ -31,11 +31,11 @@ def exact_rows(problem: Problem, factors: Factors, mode: int) -> tuple[np.ndarra
         interrupts.check()
         entries = slice(indptr[i], indptr[i + 1])
         x = values[entries].astype(np.float64) * scale
-        H = B if indices is None else B[indices[entries]]
+        H, x = B[np.flatnonzero(x) if indices is None else indices[entries]], x[x != 0]
         masses = H.sum(axis=0)
-        cost = zero_weight * np.maximum(sums - masses, 0) + l1 if indices is not None else np.full(A.shape[1], l1)
+        cost = zero_weight * np.maximum(sums - masses, 0) + l1  # all that zeros of X do under a nonnegative model
         free = (lower[i] < upper[i]) & ((masses > cost) | (A[i] > lower[i]))
-        if not free.any() or not x.size:
+        if not free.any():
             continue
         rest = x - H[:, ~free] @ A[i, ~free]
         a = solved(rest, H[:, free], cost[free], lower[i, free], upper[i, free])
@@ -50,6 +50,8 @@ def exact_rows(problem: Problem, factors: Factors, mode: int) -> tuple[np.ndarra
 
 def solved(x, H, cost, low, high) -> np.ndarray | None:
     """The weights; None where the program could not be solved, and the row is left alone."""
+    if not x.size:
+        return low
     bounded = np.isfinite(high)
     x, n = x - H @ low, len(x)
     room = np.eye(len(cost))[:, bounded]

@@ -51,7 +51,7 @@ class HALS(BlockDescent):
             return self, ""
         if problem.separable:
             return self, "one factor is held, so each row is swept until it is done"
-        ratios = [problem.data.product_cost / (dim * problem.rank) for dim in problem.data.shape]
+        ratios = [problem.data.n_nonzeros / (dim * problem.rank) for dim in problem.data.shape]
         solver = replace(self, sweeps=tuple(FEWEST + int(ratio / SHARE) for ratio in ratios))
         most, worth = (" and ".join(f"{number:.3g}" for number in numbers) for numbers in (solver.sweeps, ratios))
         return solver, f"at most {most} sweeps over W and H, since a product with X costs as much as {worth}"

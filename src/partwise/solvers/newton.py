@@ -1,6 +1,5 @@
 """Newton's method on the rows of one factor after the other, for any beta-divergence."""
 
-import math
 from dataclasses import dataclass
 
 from .. import kernels
@@ -29,8 +28,8 @@ class Newton(RowDescent):
         return super().supports(problem)
 
     def prefer(self, problem):
-        dense = problem.data.product_cost == math.prod(problem.data.shape)
-        if problem.loss.beta == 1 and not (dense and problem.rank >= WIDE):
+        sparse = problem.data.density < problem.loss.sparse_below(nonnegative=True)
+        if problem.loss.beta == 1 and (sparse or problem.rank < WIDE):
             return 2.0, "Newton's method on whole rows, for KL better where X is dense and parts are many"
         return 2.8, "Newton's method on whole rows"
 

@@ -3,6 +3,7 @@ compiled bodies are module-level functions of arrays and numbers, cached on disk
 
 from ..threads import blas
 from .budgets import with_budgets
+from .compress import compress
 from .expansion import expansion, losses
 from .extrapolate import extrapolate
 from .gains import gain_columns, gain_rows
@@ -27,6 +28,7 @@ alone = blas.on_one_thread  # a context in which kernels have the cores to thems
 __all__ = [
     "aimed",
     "alone",
+    "compress",
     "dense_product",
     "expansion",
     "extrapolate",

@@ -81,11 +81,12 @@ def _minimise(c, start, Q, low, high, n_parts, g, d):
 
 
 @compiled
-def _reach(y, u, n, beta):
-    """The step along u, relative to y, at which the curvature may grow: down, or up for beta > 2."""
-    most, sign = 0.0, (-1.0 if beta <= 2 else 1.0)
+def _reach(x, y, u, n, beta):
+    """The step along u, relative to y, at which the curvature may grow: down, or up for beta > 2. Of KL there is none
+    under zeros of X."""
+    most, sign, everywhere = 0.0, (-1.0 if beta <= 2 else 1.0), beta != 1
     for j in range(n):
-        most = max(most, sign * u[j] / max(y[j], SMALL_SINGLE))
+        most = max(most, sign * u[j] / max(y[j], SMALL_SINGLE) if everywhere or x[j] > 0 else 0.0)
     return most
 
 
@@ -123,11 +124,11 @@ def safe_share(beta):
 def _is_safe(x, y, u, n, beta, linear, minus, plus):
     """Whether a step by u cannot raise the objective: the model changes little or, by convexity, the slope along u is
     still downhill at its end."""
-    return _reach(y, u, n, beta) <= safe_share(beta) or linear + _slope_along(x, y, u, n, beta, minus, plus) <= 0
+    return _reach(x, y, u, n, beta) <= safe_share(beta) or linear + _slope_along(x, y, u, n, beta, minus, plus) <= 0
 
 
 @compiled
-def _hold_back(c, start, Q, lo, hi, n_parts, beta, y, u, n, g, d):
+def _hold_back(c, start, Q, lo, hi, n_parts, beta, x, y, u, n, g, d):
     """A step that is safe: the minimum of the quadratic model with weights that fall by no more than the model may, or
     for beta > 2, where the curvature grows as the model does, a part of the way."""
     share = y.dtype.type(safe_share(beta))
@@ -136,7 +137,7 @@ def _hold_back(c, start, Q, lo, hi, n_parts, beta, y, u, n, g, d):
             lo[a] = max(lo[a], (1 - share) * c[a])
         _minimise(c, start, Q, lo, hi, n_parts, g, d)
     else:
-        part = y.dtype.type(share / _reach(y, u, n, beta))
+        part = y.dtype.type(share / _reach(x, y, u, n, beta))
         for a in range(n_parts):
             d[a] *= part
 
@@ -227,7 +228,7 @@ def _newton(
                 linear += d[a] * (constant[parts[a]] + l2 * (c[a] + d[a]))
             safe = _is_safe(x, y, u, n, beta, linear, minus, plus)
             if not safe:
-                _hold_back(c, g0, Q, lo, hi, n_parts, beta, y, u, n, g, d)
+                _hold_back(c, g0, Q, lo, hi, n_parts, beta, x, y, u, n, g, d)
             for a in range(n_parts):
                 c[a] = min(max(c[a] + d[a], low[parts[a]]), high[parts[a]])
                 w[parts[a]] = c[a]
