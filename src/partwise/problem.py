@@ -9,7 +9,6 @@ of X is near 1; it then knows the way back.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -19,6 +18,7 @@ import numpy as np
 
 from . import kernels
 from .data import Data
+from .errors import warn
 from .losses import Loss
 from .losses.beta import SMALLEST
 from .structures import Structure
@@ -363,11 +363,9 @@ def pose(data: Data, loss: Loss, structures: Sequence[Structure], rank: int) -> 
     )
     if all(structure.fixes_scale for structure in bound):
         W, H = structures
-        warnings.warn(
+        warn(
             f"{W} for W and {H} for H both fix the size of every component, so W H cannot adapt to the scale of X. "
-            "State one of them, and let the other factor be NonNegative() or Free().",
-            UserWarning,
-            stacklevel=4,
+            "State one of them, and let the other factor be NonNegative() or Free()."
         )
     lowest, _ = data.extremes
     nonnegative = all(structure.nonnegative for structure in bound)

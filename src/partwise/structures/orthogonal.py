@@ -94,9 +94,13 @@ class OrthogonalTo(Tied):
         if self.entries.nonnegative:
             mine = self.split_items(A)[:, self.component] > 0
             return places & np.where(np.arange(A.shape[1]) == self.component, mine[:, None], ~mine[:, None])
-        if self.nonzeros is not None:
-            places[np.argsort(-np.abs(A[:, self.component]), kind="stable")[self.nonzeros :], self.component] = False
+        places[:, self.component] = self.largest(A[:, self.component])
         return places
+
+    def largest(self, own):
+        """Which entries of the component are among the `nonzeros` largest."""
+        first = np.argsort(-np.abs(own), kind="stable")[: self.nonzeros]
+        return np.isin(np.arange(len(own)), first)
 
     def limits(self, rank):
         few = [] if self.nonzeros is None else [(0, [self.component], self.nonzeros)]
@@ -144,10 +148,10 @@ class OrthogonalTo(Tied):
     def one_round(self, A, places=np.True_):
         """The component as it is, in its largest entries, and the others made orthogonal to it, each in its places."""
         best = self.entries.prox(A, 0.0)
-        own = np.where(self.places(best), best, 0)[:, self.component]
+        own = np.where(self.largest(best[:, self.component]), best[:, self.component], 0)
         along = np.where(places, direction_of(own.astype(np.float64))[:, None], np.zeros(A.shape[1]))
         squares = np.square(along).sum(axis=0)
-        for _ in range(2):  # again, for what rounding left
+        for _ in range(1 if self.entries.nonnegative else 2):  # again, for what rounding left
             lengths = (along * best).sum(axis=0) / np.where(squares > 0, squares, 1)
             best = self.entries.prox((best - along * lengths).astype(A.dtype, copy=False), 0.0)
             best[:, self.component] = own

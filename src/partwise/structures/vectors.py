@@ -7,7 +7,6 @@ those of the set without the restriction. For two values that change places, the
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, ClassVar
@@ -15,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import kernels
+from ..errors import warn
 from ..units import moderate
 from .base import Structure
 from .elementwise import FREE, Elementwise
@@ -264,11 +264,9 @@ def warn_if_idle(count: int | None, room: int, structure: Structure, name: str) 
     """Say so where a number of nonzeros is no restriction."""
     if count is not None and count > room:
         per = getattr(structure, "per", "component")
-        warnings.warn(
+        warn(
             f"{structure} does not restrict {name}: it allows {count} nonzeros in each {per}, which has {room} "
-            "entries. An item has one entry for each component, a component one for each item.",
-            UserWarning,
-            stacklevel=6,
+            "entries. An item has one entry for each component, a component one for each item."
         )
 
 

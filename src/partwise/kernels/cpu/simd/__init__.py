@@ -3,12 +3,12 @@ Numba. The first needs an x86 processor with multiply-add, and parts inside of N
 taken where it gives the right sums. PARTWISE_SIMD=plain or =llvm takes one or the other in any case."""
 
 import os
-import warnings
 from importlib import import_module
 from types import ModuleType
 
 import numpy as np
 
+from ....errors import warn
 from ..cache import compiler
 from .sizes import BLOCK, FLOOR, HAS, HUGE, LINE, TILE, TINY, TRIPLE, VECTOR, VECTORS
 
@@ -27,11 +27,10 @@ def chosen() -> str:
     try:
         check(import_module(".llvm", __name__))
     except Exception as error:
-        warnings.warn(
+        warn(
             f"partwise uses plain loops, which are slower, since its vector code does not work with this version of "
             f"Numba ({type(error).__name__}: {error})",
             RuntimeWarning,
-            stacklevel=2,
         )
         return "plain"
     return "llvm"
