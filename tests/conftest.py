@@ -1,9 +1,12 @@
 """What all tests share: one compile cache for all workers, and Ctrl-C as in a terminal."""
 
 import signal
+import tempfile
 import time
 import warnings
+from importlib import import_module
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,20 +37,28 @@ def compile_kernels(dtype, store):
         pw.factorize(store(X @ X.T), 3, symmetric=True, max_iter=2, tol=0)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _one_compile_cache(request, tmp_path_factory):
+def pytest_sessionstart(session):
     """Each of several workers compiles a part, and waits for the rest: none compiles what another does."""
-    worker = getattr(request.config, "workerinput", None)
+    worker = getattr(session.config, "workerinput", None)
     if worker is None:
         return
-    folder, count = tmp_path_factory.getbasetemp().parent, worker["workercount"]
-    own = int(worker["workerid"].removeprefix("gw"))
+    own, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+    folder = Path(tempfile.gettempdir(), f"partwise-tests-{worker['testrunuid']}")
     for dtype, store in list(product([np.float64, np.float32], [np.asarray, sparse.csr_array]))[own::count]:
         compile_kernels(dtype, store)
-    (folder / f"compiled-{own}").touch()
+    folder.mkdir(exist_ok=True)
+    (folder / str(own)).touch()
     begun = time.monotonic()
-    while len(list(folder.glob("compiled-*"))) < count and time.monotonic() - begun < LONGEST:
+    while len(list(folder.iterdir())) < count and time.monotonic() - begun < LONGEST:
         time.sleep(0.1)
+
+
+@pytest.fixture
+def plain_pictures(monkeypatch):
+    """Nothing is drawn, which takes longer than most fits."""
+    for name in ("parts", "convergence", "path"):
+        monkeypatch.setattr(f"partwise.plots.{name}", lambda *_, **__: None)
+    monkeypatch.setattr(import_module("partwise.report.build"), "png", lambda figure: "data:image/png;base64,")
 
 
 @pytest.fixture(autouse=True)

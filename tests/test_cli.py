@@ -14,11 +14,12 @@ from scipy import sparse
 from scipy.io import mmwrite
 
 from partwise.cli import main
-from partwise.datasets import make_parts, make_swimmer
+from partwise.datasets import make_parts
 from partwise.io import read
 from partwise.result import Result
 
 X = make_parts(15, 8, 2, random_state=0).X
+pytestmark = pytest.mark.usefixtures("plain_pictures")
 
 
 def write_csv(path, X, header=None, names=None):
@@ -261,21 +262,6 @@ def test_unfinished_runs_warn(tmp_path, capsys):
     np.save(tmp_path / "x.npy", X)
     assert main(["fit", str(tmp_path / "x.npy"), "--rank", "2", "--max-iter", "2", "--out", str(tmp_path)]) == 0
     assert "partwise: warning: Maximum number of iterations 2 reached" in capsys.readouterr().err
-
-
-def test_demo(tmp_path, capsys):
-    assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
-    about = json.loads((tmp_path / "demo" / "result.json").read_text())
-    assert about["shape"] == [256, 1024]
-    assert about["relative_error"] < 1e-3
-    assert "report.html" in capsys.readouterr().out
-    parts, swimmer = np.load(tmp_path / "demo" / "H.npy"), make_swimmer()
-    cosine = swimmer.H @ parts.T / np.outer(*(np.linalg.norm(A, axis=1) for A in (swimmer.H, parts)))
-    assert (cosine.max(axis=1) > 0.99).all()  # every part is found
-    place = cosine.argmax(axis=0)
-    limbs = place[:16].reshape(4, 4) // 4
-    assert (limbs == limbs[:, :1]).all()  # one limb in each group of four
-    assert place[16] == 16  # the torso last
 
 
 def test_as_a_module():

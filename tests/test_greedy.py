@@ -494,6 +494,7 @@ def test_picture_and_page(tmp_path):
         pw.factorize(X, 2, random_state=0).plot.path()
 
 
+@pytest.mark.usefixtures("plain_pictures")
 def test_command_line(tmp_path, capsys):
     np.save(tmp_path / "X.npy", X)
     words = ["fit", str(tmp_path / "X.npy"), "--rank", "4", "--out", str(tmp_path / "out"), "--one-more"]

@@ -296,6 +296,7 @@ def test_other_solvers_say_what_can():
     assert "gcd" not in str(error.value)  # which has nothing to do with it
 
 
+@pytest.mark.usefixtures("plain_pictures")
 def test_on_the_command_line(tmp_path, capsys):
     X, _, _ = binary_data(0)
     np.save(tmp_path / "x.npy", X)

@@ -235,6 +235,7 @@ def test_results_are_kept(tmp_path):
         assert same.certificate == result.certificate
 
 
+@pytest.mark.usefixtures("plain_pictures")
 @pytest.mark.parametrize("loss", ["kl", "1.5", "beta(0.5)"])
 def test_on_the_command_line(loss, tmp_path, capsys):
     np.save(tmp_path / "x.npy", X)

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import partwise as pw
-from partwise.datasets import make_parts
+from partwise.cli import main
+from partwise.datasets import make_parts, make_swimmer
 from partwise.io import write_result
 from partwise.report import build
 
@@ -113,3 +114,18 @@ def test_missing_extras_name_the_install_line(missing, message, monkeypatch, tmp
     with pytest.raises(ImportError, match=message) as caught:
         RESULT.report(tmp_path / "page.html")
     assert "pip install 'partwise[report]'" in str(caught.value)
+
+
+def test_demo(tmp_path, capsys):
+    assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
+    about = json.loads((tmp_path / "demo" / "result.json").read_text())
+    assert about["shape"] == [256, 1024]
+    assert about["relative_error"] < 1e-3
+    assert "report.html" in capsys.readouterr().out
+    parts, swimmer = np.load(tmp_path / "demo" / "H.npy"), make_swimmer()
+    cosine = swimmer.H @ parts.T / np.outer(*(np.linalg.norm(A, axis=1) for A in (swimmer.H, parts)))
+    assert (cosine.max(axis=1) > 0.99).all()  # every part is found
+    place = cosine.argmax(axis=0)
+    limbs = place[:16].reshape(4, 4) // 4
+    assert (limbs == limbs[:, :1]).all()  # one limb in each group of four
+    assert place[16] == 16  # the torso last

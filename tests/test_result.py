@@ -137,6 +137,7 @@ def test_nothing_of_the_size_of_a_dense_x_is_made():
     assert problem.null_error == pytest.approx(np.sqrt(2 * deviance))
 
 
+@pytest.mark.usefixtures("plain_pictures")
 def test_the_share_is_told_everywhere(tmp_path, capsys):
     result = fit(COUNTS, "kl")
     share = f"{result.explained:.1%} of the deviance explained"

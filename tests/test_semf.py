@@ -383,6 +383,7 @@ def test_a_dictionary_of_nonnegative_atoms():
 # -- the command line ----------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("plain_pictures")
 def test_structures_on_the_command_line(tmp_path):
     np.save(tmp_path / "x.npy", PLANTED.X)
     run = ["fit", str(tmp_path / "x.npy"), "--rank", "4", "--out", str(tmp_path / "out"), "--quiet"]

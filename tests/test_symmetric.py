@@ -393,6 +393,7 @@ def test_save_and_load(symmetric, tmp_path):
         assert again.certify(NOISY) == result.certify(NOISY)
 
 
+@pytest.mark.usefixtures("plain_pictures")
 @pytest.mark.parametrize("words", [["--symmetric"], ["--off-diagonal"]])
 def test_command_line(words, tmp_path, capsys):
     np.save(tmp_path / "X.npy", NOISY)
