@@ -505,3 +505,36 @@ def test_palm_alone_descends_and_ends_higher():
         objectives.append((palm.objective, admm.objective))
     palm_mean, admm_mean = np.mean(objectives, axis=0)
     assert admm_mean < palm_mean
+
+
+# -- what makes no sense -------------------------------------------------------------------------------
+
+SIZED = {
+    "norms": (s.UnitNorm(), s.UnitNorm()),
+    "sums": (s.Simplex(per="component"), s.Simplex(per="component")),
+    "budgets": (s.GroupSparsity(sparsity=0.4), s.GroupSparsity([2, 2], 0.5)),
+    "orthonormal, and of norm 1": (s.Orthogonal(), s.Sparse(2) & s.UnitNorm()),
+    "equal nonzeros": (s.EqualNonzeros(3, per="component") & s.UnitNorm(), s.Hoyer(0.3) & s.UnitNorm()),
+}
+
+
+@ignore_unfinished
+@pytest.mark.parametrize(("W", "H"), SIZED.values(), ids=SIZED)
+def test_two_factors_that_fix_the_scale_of_every_part_get_a_warning(W, H):
+    settings = {"max_iter": 1, "n_init": 1, "random_state": 0}
+    with pytest.warns(UserWarning, match="both fix the size of every component, so W H cannot adapt") as caught:
+        pw.factorize(PLANTED.X, 4, structure_W=W, structure_H=H, **settings)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*cannot adapt.*")
+        pw.factorize(PLANTED.X, 4, structure_W=W, structure_H=s.Simplex(), **settings)
+        pw.factorize(PLANTED.X, 4, structure_W=s.Columns({0: W}), structure_H=H, **settings)
+
+
+@ignore_unfinished
+def test_a_number_that_restricts_nothing_is_told_where_it_is_stated():
+    with pytest.warns(
+        UserWarning, match="does not restrict H: it allows 9 nonzeros in each item, which has 4"
+    ) as caught:
+        pw.factorize(PLANTED.X, 4, structure_H=s.Sparse(9), max_iter=1, n_init=1)
+    assert caught[0].filename == __file__

@@ -1,5 +1,6 @@
 """Scale and order of parts: what the factorization leaves open, settled by convention."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -56,7 +57,7 @@ class Convention:
         if self.normalize == "balanced":
             # 0/1 parts of the L1 loss are as they should be
             done = self.problem.loss.beta is None and is_binary(self.problem.to_user(factors))
-            factors = factors if done else self.rescaled(factors, balanced(factors))
+            factors = factors if done else self.rescaled(factors, balanced(factors, self.problem.exponents))
         elif self.normalize is not None:
             factors = self.rescaled(factors, self.unit_norm(factors))
         if self.sort and all(structure.interchangeable for structure in self.problem.structures):
@@ -80,9 +81,10 @@ class Convention:
         return tuple(A * scales[m].astype(A.dtype) for m, A in enumerate(factors))
 
 
-def balanced(factors: Factors) -> Factors:
-    """The two factors of each part to the same norm; both to 0 where one is."""
+def balanced(factors: Factors, exponents: Sequence[int]) -> Factors:
+    """The two factors of each part to the same norm, in the user's units; both to 0 where one is."""
     norms = [np.linalg.norm(A, axis=0) for A in factors]
+    norms[0] = np.ldexp(norms[0], exponents[0] - exponents[1])  # in the units of the other
     common = np.sqrt(norms[0] * norms[1])
     return tuple(A * quotient(common, norm).astype(A.dtype) for A, norm in zip(factors, norms))
 

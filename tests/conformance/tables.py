@@ -74,7 +74,12 @@ TIED = {
     "sparse & l1 & fixed parts": s.Sparse(5, per="component") & s.L1(0.1) & s.Fixed(PLANTED.H[:1]),
     "nonnegative & smooth": s.NonNegative() & s.Smooth(0.5),
     "nonnegative & orthogonal": s.NonNegative() & s.Orthogonal(),
+    "equal_nonzeros & unit_norm": s.EqualNonzeros(3, per="component") & s.UnitNorm(),
+    "hoyer & unit_norm": s.Hoyer(0.4) & s.UnitNorm(),
     "sparse & unit_norm": s.Sparse(2) & s.UnitNorm(),
+    "sparse & hoyer": s.Sparse(2) & s.Hoyer(0.4),
+    "sparse & orthogonal": s.Sparse(2) & s.Orthogonal(),
+    "sparse & unimodal": s.Sparse(2) & s.Unimodal(),
 }
 
 SOLVERS = {

@@ -1436,6 +1436,12 @@ IMPOSSIBLE = {
         "have to be 0.707107 each",
     ),
     "two sparsities": (lambda: s.Hoyer(0.3) & s.Hoyer(0.4), "speak of the same components. State one"),
+    "sums of items and components": (
+        lambda: s.Simplex() & s.Simplex("component"),
+        "its entries add up to [34] by Simplex.* and to [34] by Simplex",
+    ),
+    "norms of items and components": (lambda: s.UnitNorm() & s.UnitNorm("item"), "its squares add up to"),
+    "norms of items and a budget": (lambda: s.UnitNorm("item") & s.GroupSparsity(sparsity=0.3), "squares add up to 3"),
     "two budgets": (
         lambda: s.GroupSparsity(sparsity=0.3) & s.GroupSparsity([2, 2], 0.3),
         "speak of the same components.* takes all groups at once",

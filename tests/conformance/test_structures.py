@@ -1,9 +1,15 @@
 """Every structure: its prox is optimal, its set is met, its gains are what a search finds."""
 
+import dataclasses
+import inspect
+
 import numpy as np
 import pytest
 
-from .tables import RANK, SHAPE, STRUCTURES
+from partwise import registry
+from partwise.structures import Box, Structure
+
+from .tables import RANK, SHAPE, STRUCTURES, TIED
 
 structures = pytest.mark.parametrize("stated", STRUCTURES.values(), ids=STRUCTURES)
 TALL = (SHAPE[1], RANK)
@@ -113,6 +119,67 @@ def test_units_are_followed(stated):
         assert scaled.value(B / 4) == pytest.approx(structure.value(B) / 16)
         assert scaled.violation(B / 4) == 0
         assert np.allclose(scaled.prox(A / 4, 0.0) * 4, B)
+
+
+def numbers(structure):
+    """`(field, number or array)` of a structure and of those it is made of: bounds, sizes, weights."""
+    for field in dataclasses.fields(structure):
+        for value in flat(getattr(structure, field.name)):
+            if isinstance(value, Structure):
+                yield from numbers(value)
+            elif isinstance(value, float | np.ndarray) and field.name not in ("sparsity", "budget", "weights"):
+                yield field.name, np.asarray(value, dtype=np.float64)
+
+
+def flat(value):
+    return [item for part in value for item in flat(part)] if isinstance(value, tuple) else [value]
+
+
+@pytest.mark.parametrize("stated", (STRUCTURES | TIED).values(), ids=STRUCTURES | TIED)
+@pytest.mark.parametrize("exponent", [-1000, 0, 1000])
+@pytest.mark.parametrize("objective_exponent", [-6000.0, 0.0, 6000.0])
+def test_extreme_units_leave_bounds_what_they_are(stated, exponent, objective_exponent):
+    """Zero, finite or infinite; and bounds and sizes are what they were, back in the units of before."""
+    structure = bound(stated)
+    scaled = structure.rescaled(exponent, objective_exponent)
+    back = scaled.rescaled(-exponent, -objective_exponent)
+    for (name, before), (_, after), (_, again) in zip(*map(numbers, (structure, scaled, back)), strict=True):
+        assert not np.isnan(after).any()
+        assert np.array_equal(np.isinf(before), np.isinf(after))
+        if name not in ("l1", "l2", "weight"):
+            assert np.array_equal(before == 0, after == 0)
+            assert np.array_equal(before, again)
+    assert len(repr(scaled)) < 150
+
+
+@pytest.mark.parametrize(
+    "stated", [Box(1e-300, 1e300), Box(1e-300, 1e300) & TIED["monotone"]], ids=["alone", "combined"]
+)
+def test_bounds_that_would_be_no_numbers_are_cut_off(stated):
+    for exponent in (-1000, 1000):
+        scaled = bound(stated).rescaled(exponent, 0.0)
+        entries = getattr(scaled, "entries", scaled)
+        assert 0 < entries.lower < entries.upper < np.inf
+
+
+PARAMETERS = {
+    "orthogonal_to": ["component", "nonzeros", "method"],
+    "orthogonal": [],
+    "monotone": ["decreasing"],
+    "unimodal": [],
+    "smooth": ["weight"],
+    "sparse": ["k", "per"],
+    "equal_nonzeros": ["k", "per"],
+    "hoyer": ["s", "per"],
+    "unit_norm": ["per"],
+    "simplex": ["per"],
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_constructors_take_what_a_user_may_say(name):
+    """And nothing that only combinations use, so that a message may list the parameters."""
+    assert list(inspect.signature(registry.STRUCTURES[name]).parameters) == PARAMETERS[name]
 
 
 @structures

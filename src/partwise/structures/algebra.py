@@ -16,7 +16,7 @@ from .orthogonal import Tied
 from .places import best_places, regular_places
 from .shape import Monotone, Smooth
 from .sparse import EqualNonzeros
-from .vectors import PER, Vectors
+from .vectors import PER, SLACK, Vectors
 
 ROUNDS = 200  # of projections onto one set after the other
 FEW = 10  # of them, until it is clear where nonzeros should be
@@ -137,7 +137,8 @@ def in_turns(entries: Elementwise, others: list[Structure]) -> Structure:
     others = by_vectors(others)
     sign = NonNegative() if entries.nonnegative or any(part.nonnegative for part in others) else FREE
     bounded = [None if entries.free else closed_form(entries.bounds(), [part]) for part in others]
-    members = [whole or closed_form(sign, [part]) or part for whole, part in zip(bounded, others)]
+    signed = [part if part.nonnegative else closed_form(sign, [part]) for part in others]
+    members = [whole or with_sign or part for whole, with_sign, part in zip(bounded, signed, others)]
     if not entries.free and (entries.l1 or entries.l2 or None in bounded):
         members = [entries, *members]
     members.sort(key=lambda member: member.stage)
@@ -217,7 +218,19 @@ class Turns(Structure):
     def check(self, shape, name):
         for member in self.members:
             member.check(shape, name)
+        self.check_sums(shape, name)
         self.check_room(shape, name)
+
+    def check_sums(self, shape, name):
+        """An error if two sets ask for different sums over the whole factor."""
+        for one, other in combinations(self.members, 2):
+            first, second = one.sums(shape), other.sums(shape)
+            for what in first.keys() & second.keys():
+                if abs(first[what] - second[what]) > SLACK * first[what]:
+                    raise ValueError(
+                        f"no value of {name} satisfies {self}: with {shape[0]} items and {shape[1]} components its "
+                        f"{what} add up to {first[what]:.6g} by {one} and to {second[what]:.6g} by {other}"
+                    )
 
     def check_room(self, shape, name):
         """An error if some sets allow fewer nonzeros in all than others need."""

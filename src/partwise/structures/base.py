@@ -100,6 +100,10 @@ class Structure(ABC):
         """How many places each item and each component needs, at least."""
         return 0, 0
 
+    def sums(self, shape: tuple[int, int]) -> dict[str, float]:
+        """What the entries of all factors of the set, or their squares, add up to, where that is always the same."""
+        return {}
+
     def violation(self, A: np.ndarray) -> float:
         """How far A is outside the set: the largest amount by which an entry differs from the nearest point that is
         known, 0 where that is rounding. Zeros are exact: what is beyond the nonzeros that are allowed counts, however

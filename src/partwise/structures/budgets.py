@@ -107,6 +107,9 @@ class GroupSparsity(Sized):
             totals = norms * (math.sqrt(n) - np.array(self.sparsity) * (math.sqrt(n) - 1))
         return super(GroupSparsity, self.altered(lengths=lengths, totals=totals)).bind(shape, transposed, name)
 
+    def sums(self, shape):
+        return {"entries": float(self.totals.sum()), "squares": float((self.lengths**2).sum())}
+
     def check(self, shape, name):
         n = shape[0] if self.most is None else min(self.most, shape[0])
         for number, group in enumerate(self.members(shape[1])):

@@ -60,6 +60,9 @@ class UnitNorm(Sized):
     def takes(self, entries):
         return entries.plain or two_values(entries)
 
+    def sums(self, shape):
+        return {"squares": shape[1 - self.axis] * self.size**2}
+
     def scores(self, A, step):
         return A if self.entries.nonnegative else np.abs(A)
 
@@ -121,6 +124,9 @@ class Simplex(Sized):
 
     def norm_at(self, ratio):
         return self.size / ratio
+
+    def sums(self, shape):
+        return {"entries": shape[1 - self.axis] * self.size}
 
     def bounds(self):
         """Nonnegativity included."""

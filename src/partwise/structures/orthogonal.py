@@ -198,6 +198,9 @@ class Orthogonal(Tied):
     def fewest(self, shape):
         return 0, 1
 
+    def sums(self, shape):
+        return {"squares": shape[1] * self.size**2}
+
     def limits(self, rank):
         return [(1, list(range(rank)), 1)] if self.entries.nonnegative else []
 
