@@ -9,6 +9,7 @@ import numpy as np
 
 from .problem import Factors, Problem, is_binary
 from .solve import Run
+from .units import exponent_of
 from .validation import OFF_DIAGONAL
 
 NORMS = {"l1": 1, "l2": 2, "max": np.inf}
@@ -90,7 +91,9 @@ def balanced(factors: Factors, exponents: Sequence[int]) -> Factors:
 
 
 def share_of_fit(factors: Factors, diagonal: bool = True) -> np.ndarray:
-    """The norm of each rank-one part, `prod_i |A_i[:, k]|`; without its diagonal where that does not count."""
+    """The norm of each rank-one part, `prod_i |A_i[:, k]|`, up to a common power of two; without its diagonal
+    where that does not count."""
+    factors = [np.ldexp(A, -exponent_of(float(np.abs(A).max(initial=0)))) for A in factors]  # squares are numbers
     if diagonal:
         return np.prod([np.linalg.norm(A, axis=0) for A in factors], axis=0)
     squares = np.square(factors[0].astype(np.float64))

@@ -26,6 +26,10 @@ class ArchiveError(ValueError):
     """A file that is not what it should be, or a checkpoint of something else."""
 
 
+class NotAMatrixError(TypeError, ValueError):
+    """Data that are no matrix of numbers."""
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the user's line, and once a line where Python's filters say so, as by default.
 

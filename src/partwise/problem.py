@@ -22,7 +22,7 @@ from .errors import warn
 from .losses import Loss
 from .losses.beta import SMALLEST
 from .structures import Structure
-from .units import exponent_of, times_power
+from .units import MAX_EXPONENT, exponent_of, times_power
 
 Factors = Sequence[np.ndarray]
 
@@ -79,7 +79,8 @@ class Measured(NamedTuple):
     stationarity: float
 
 
-MAX_EXPONENT = 1000  # of the unit of a factor: beyond, it would not be a number
+FACTOR_EXPONENT = 1000  # the largest and smallest unit of a factor: beyond, it would not be a number
+ANCHOR_EXPONENT = MAX_EXPONENT // 2  # the same of one that its bounds set: two of them make a unit of X
 
 # The normal equations give |X - WH|^2 as a difference of numbers near |X|^2. Below this share of |X|^2 the
 # residual is summed entry by entry, unless X is so sparse that this would cost far more than an iteration.
@@ -336,10 +337,13 @@ class Problem:
 
         Units are powers of two, so nothing is rounded, and factors without bounds share the unit of X equally.
         """
-        anchored = {m: exponent_of(s.magnitude) for m, s in enumerate(self.structures) if s.magnitude > 0}
-        n_free = len(self.structures) - len(anchored)
-        rest = exponent_of(max(map(abs, self.data.extremes))) - sum(anchored.values())
-        shared = max(-MAX_EXPONENT, min(MAX_EXPONENT, round(rest / n_free))) if n_free else 0
+        bounds = {mode: exponent_of(s.magnitude) for mode, s in enumerate(self.structures) if s.magnitude > 0}
+        anchored = {mode: max(-ANCHOR_EXPONENT, min(ANCHOR_EXPONENT, e)) for mode, e in bounds.items()}
+        n_free, taken = len(self.structures) - len(anchored), sum(anchored.values())
+        shared = 0
+        if n_free:
+            share = round((exponent_of(max(map(abs, self.data.extremes))) - taken) / n_free)
+            shared = max(-FACTOR_EXPONENT, min(FACTOR_EXPONENT, (MAX_EXPONENT - taken) // n_free, share))
         exponents = tuple(anchored.get(mode, shared) for mode in range(len(self.structures)))
         objective_exponent = self.loss.degree * sum(exponents)
         structures = tuple(s.rescaled(e, objective_exponent) for s, e in zip(self.structures, exponents))
@@ -347,7 +351,14 @@ class Problem:
 
     def to_user(self, factors: Factors) -> Factors:
         """Factors of this problem in the user's units."""
-        return tuple(np.ldexp(A, exponent) for A, exponent in zip(factors, self.exponents))
+        with np.errstate(over="ignore"):
+            found = tuple(np.ldexp(A, exponent) for A, exponent in zip(factors, self.exponents))
+        if not all(np.all(np.isfinite(A)) for A in found):
+            raise ValueError(
+                f"a factor has entries beyond the largest number of {self.data.dtype}: the entries of X are close to "
+                "it. Divide X by a thousand, or give it in double precision."
+            )
+        return found
 
     def from_user(self, factors: Factors) -> Factors:
         """Factors in the user's units as factors of this problem."""

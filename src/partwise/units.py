@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 LEAST, MOST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
+MAX_EXPONENT = 1023  # the largest power of two that is a number
 EXTREME = 300  # of a number whose square is about to vanish, or too large
 FURTHEST = 2200  # a power of two that takes the smallest number beyond the largest
 
@@ -16,7 +17,7 @@ def exponent_of(value: float) -> int:
 
 def unit_of(value: float) -> float:
     """The power of two nearest to a magnitude that is a number."""
-    return 2.0 ** min(exponent_of(value), 1023)
+    return 2.0 ** min(exponent_of(value), MAX_EXPONENT)
 
 
 def times_power(value: float, exponent: float) -> float:

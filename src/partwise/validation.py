@@ -1,12 +1,17 @@
 """What may be given as X, checked once, at the door."""
 
-from numbers import Real
+from array import array
+from numbers import Number, Real
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
+
+from .errors import NotAMatrixError
 
 OFF_DIAGONAL = "off-diagonal"
 SYMMETRIES = (False, True, OFF_DIAGONAL)  # what `symmetric` may be
@@ -17,23 +22,13 @@ SPARSE = ("csr", "csc")  # other sparse formats are converted
 
 def checked_data(X, name="X"):
     """X as a float array or CSR/CSC matrix, of its own precision where that is float32 or float64."""
-    if np.ma.is_masked(X):
-        raise ValueError(
-            f"{name} has masked entries: partwise does not take missing values yet. Fill them in, or drop them."
-        )
-    if not issparse(X) and not hasattr(X, "columns"):  # not a frame
-        X = np.asarray(X)
-        if X.dtype.kind in "SUMmV":
-            raise ValueError(f"{name} must be a matrix of numbers, dense or sparse: got an array of {X.dtype}")
-        X = X.astype(X.dtype.newbyteorder("="), copy=False)
+    X = as_matrix(X, name)
     try:
         X = check_array(X, accept_sparse=SPARSE, dtype=DTYPES, ensure_all_finite=False, input_name=name)
     except (TypeError, ValueError) as error:
         first, *rest = str(error).splitlines()  # which show the array, and may say what to do
         advice = "".join(f". {line}" for line in rest if line.startswith("Reshape"))
-        raise type(error)(
-            f"{name} must be a matrix of numbers, dense or sparse: {first.rstrip(':')}{advice}"
-        ) from error
+        raise not_a_matrix(name, f"{first.rstrip(':')}{advice}") from error
     values = X.data if issparse(X) else X
     for bad, is_bad in (("NaN", np.isnan), ("infinite", np.isinf)):
         count = sum(np.count_nonzero(is_bad(rows)) for rows in np.array_split(values, 64))
@@ -43,6 +38,110 @@ def checked_data(X, name="X"):
                 "Fill them in, with sklearn.impute for one, or drop the rows or columns that hold them."
             )
     return X
+
+
+def as_matrix(X, name="X"):
+    """X as an array, a frame, or a CSR/CSC matrix with valid indices: what is safe to hand to scikit-learn's checks and
+    to compiled code. Of an AnnData object, its matrix.
+
+    NumPy asks an object that is none of these for one item after the other, which may take hours.
+    """
+    if is_annotated(X):
+        X = annotated_matrix(X, name)
+    if np.ma.is_masked(X):
+        raise ValueError(
+            f"{name} has masked entries: partwise does not take missing values yet. Fill them in, or drop them."
+        )
+    if issparse(X):
+        return checked_sparse(X, name)
+    if hasattr(type(X), "columns") and offers_array(X):  # a frame
+        return X
+    if not (offers_array(X) or (isinstance(X, list | tuple) and is_nested(X))):
+        raise not_a_matrix(name, f"got {described(X)}")
+    try:
+        X = np.asarray(X)
+    except Exception as error:  # other libraries raise all kinds of things, for data on a GPU for one
+        raise not_a_matrix(name, f"{type(X).__name__} gives no array ({error})") from error
+    return as_numbers(X, name)
+
+
+def as_numbers(values: np.ndarray, name: str) -> np.ndarray:
+    """An array without text or dates, in the byte order of this machine and at most double precision."""
+    objects, kind = values.dtype.kind == "O", values.dtype.kind
+    if kind in "SUMmVT" or (objects and any(issubclass(cell, str | bytes) for cell in set(map(type, values.flat)))):
+        raise not_a_matrix(name, f"got an array of {'text' if objects else values.dtype}")
+    if objects or (kind == "f" and values.dtype.itemsize > 8):
+        try:
+            with np.errstate(over="ignore"):  # what is too large for a double becomes infinite, and is told of as such
+                return values.astype(np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise not_a_matrix(name, str(error)) from error
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
+
+
+def checked_sparse(X, name: str):
+    """A new CSR or CSC matrix with the arrays of X, once all their indices are in range."""
+    if X.ndim != 2:
+        raise not_a_matrix(name, f"got a sparse array with {X.ndim} dimensions")
+    try:
+        if X.format not in SPARSE:
+            coo = X.tocoo(copy=False)
+            return checked_sparse(sparse.coo_array((coo.data, coo.coords), shape=coo.shape).tocsr(), name)
+        make = sparse.csr_array if X.format == "csr" else sparse.csc_array
+        values = as_numbers(np.asarray(X.data), name)
+        X = make((values, X.indices, X.indptr), shape=X.shape, copy=False)
+    except NotAMatrixError:
+        raise
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        raise ValueError(f"{name} is not a valid sparse matrix: {error}") from error
+    length = X.shape[X.format == "csr"]
+    if np.any(X.indptr[1:] < X.indptr[:-1]):
+        raise ValueError(f"{name} is not a valid sparse matrix: its indptr decreases somewhere")
+    if X.indices.size and not (X.indices.min() >= 0 and X.indices.max() < length):
+        raise ValueError(
+            f"{name} is not a valid sparse matrix: its indices go from {X.indices.min()} to {X.indices.max()}, not "
+            f"from 0 to {length - 1}"
+        )
+    return X
+
+
+def is_annotated(X) -> bool:
+    """Whether it is an AnnData object: a matrix X with names of its rows and columns."""
+    return all(hasattr(X, name) for name in ("X", "obs_names", "var_names"))
+
+
+def annotated_matrix(X, name: str):
+    """The matrix of an AnnData object, if it is in memory."""
+    if getattr(X, "isbacked", False):
+        raise ValueError(f"{name} is an {type(X).__name__} object in a file: pass {name}.to_memory()")
+    if X.X is None:
+        raise ValueError(f"{name} is an {type(X).__name__} object without a matrix, {name}.X is None: pass a layer")
+    return X.X
+
+
+def offers_array(X) -> bool:
+    """Whether NumPy gets an array from it in one go."""
+    protocols = ("__array__", "__array_interface__", "__array_struct__")
+    return isinstance(X, array | memoryview | range) or any(hasattr(type(X), name) for name in protocols)
+
+
+def is_nested(X, depth: int = 3) -> bool:
+    """Whether it is a list of numbers or arrays, or of such lists: deeper ones are no matrix in any case."""
+    lists = [item for item in X if isinstance(item, list | tuple)]
+    others = {type(item): item for item in X if not isinstance(item, list | tuple)}.values()
+    plain = all(isinstance(item, Number | str | bytes | None) or offers_array(item) for item in others)
+    return plain and (not lists or (depth > 0 and all(is_nested(item, depth - 1) for item in lists)))
+
+
+def described(X) -> str:
+    """What was given in place of a matrix, and what to do about it."""
+    if isinstance(X, str | bytes | PathLike):
+        return f"the text {str(X)[:60]!r}: if that names a file, read it first, such as with partwise.io.read"
+    return f"an object of type {type(X).__name__}: make a NumPy array of it first"
+
+
+def not_a_matrix(name: str, why: str) -> NotAMatrixError:
+    return NotAMatrixError(f"{name} must be a matrix of numbers, dense or sparse: {why}")
 
 
 def checked_random_state(random_state) -> np.random.RandomState:

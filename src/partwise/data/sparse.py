@@ -65,9 +65,12 @@ class Sparse(Data):
         return self.matrix[rows].toarray().astype(np.float64) / self.scale
 
     def gram(self, mode):
-        M = (self.matrix if mode == 0 else self.matrix.T).astype(np.float64)
-        M = sparse.csr_array(M / self.scale)
-        return (M @ M.T).toarray()
+        indptr, indices, values = self.rows
+        scaled = np.divide(
+            values, self.scale, dtype=np.float64
+        )  # SciPy would multiply by 1 / scale: too large at times
+        M = sparse.csr_array((scaled, indices, indptr), shape=self.shape, copy=False)
+        return (M @ M.T if mode == 0 else M.T @ M).toarray()
 
     def row(self, mode, i):
         indptr, indices, values = self.unfolded(mode)

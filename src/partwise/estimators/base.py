@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..result import Result
-from ..validation import checked_data
+from ..validation import checked_data, is_annotated
 
 
 class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -17,7 +17,8 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """X as `factorize` takes it, with its sentences for what it does not take; the names and the number of features
         are remembered, or compared with those of `fit` unless `reset`."""
         checked = checked_data(X)
-        validate_data(self, X, skip_check_array=True, reset=reset)
+        # the names of an AnnData object are the columns of a frame without rows
+        validate_data(self, X.var[[]].T if is_annotated(X) else X, skip_check_array=True, reset=reset)
         return checked
 
     def _learn(self, result: Result) -> np.ndarray:

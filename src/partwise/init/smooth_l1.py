@@ -80,5 +80,5 @@ def typical(problem: Problem) -> list[np.ndarray]:
     if problem.separable:
         means = [data.power_sums(1.0, mode) / np.maximum(data.row_counts(mode), 1) for mode in range(2)]
         return [np.where(mean > 0, mean, 1.0) for mean in means]
-    median = float(np.median(values[values > 0])) / data.scale if values.any() else 1.0
+    median = float(np.median(np.divide(values[values > 0], data.scale, dtype=np.float64))) if values.any() else 1.0
     return [np.full(dim, median) for dim in data.shape]
