@@ -8,12 +8,13 @@ ends in an `ArchiveError` that says so.
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 import zipfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -84,18 +85,24 @@ def checked_entries(archive: zipfile.ZipFile, size: int) -> list[str]:
 def read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """An array, once its description fits the bytes that are there."""
     with archive.open(name) as entry:
-        version = npy.read_magic(entry)
-        readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-        if version not in readers:
-            raise ArchiveError(f"the array {name} is of an unknown version {version}")
-        shape, fortran, dtype = readers[version](entry, max_header_size=LONGEST_HEADER)
-        if dtype.hasobject or dtype.kind not in "biuf":
+        shape, fortran, dtype = description(entry, name, archive.getinfo(name).file_size)
+        if dtype.kind not in "biuf":
             raise ArchiveError(f"the array {name} is of type {dtype}, not of numbers")
         data = entry.read()
-    count = 1
-    for length in shape:
-        count *= length
-    if min(shape, default=0) < 0 or count * dtype.itemsize != len(data):
-        raise ArchiveError(f"the array {name} says it has shape {shape}, which does not fit its {len(data)} bytes")
     array = np.frombuffer(data, dtype=dtype).reshape(shape, order="F" if fortran else "C")
     return array.copy(order="K")
+
+
+def description(entry: IO[bytes], name: str, size: int) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, order and type of the array in a `.npy` file of so many bytes, if they fit these."""
+    version = npy.read_magic(entry)
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    if version not in readers:
+        raise ArchiveError(f"the array {name} is of an unknown version {version}")
+    shape, fortran, dtype = readers[version](entry, max_header_size=LONGEST_HEADER)
+    if dtype.hasobject:
+        raise ArchiveError(f"the array {name} is of type {dtype}, not of numbers")
+    left = size - entry.tell()
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != left:
+        raise ArchiveError(f"the array {name} says it has shape {shape}, which does not fit its {left} bytes")
+    return shape, fortran, dtype

@@ -1,17 +1,28 @@
-"""Matrices from files: .npy, .npz, .csv, .tsv, .mtx."""
+"""Matrices from files: .npy, .npz, .csv, .tsv, .mtx. Files may be odd, damaged or hostile: each gives a matrix or a
+`ValueError` that names it."""
 
 from __future__ import annotations
 
 import csv
+import io
+import re
+import warnings
 import zipfile
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
-from scipy.io import mmread
+
+from ..validation import as_matrix
+from .archive import description
+
+DEFLATE = 1032  # times: what compression can gain at most
+SMALL, SPARSEST = 1 << 20, 1000  # rows and columns that a file may have in any case, and for each of its entries
+MISSING = {"", "na", "n/a", "null", "none", "-", "?", "."}  # cells that are neither numbers nor names
 
 
 @dataclass(frozen=True)
@@ -34,16 +45,24 @@ def read(path: str | Path, key: str | None = None) -> Table:
         raise ValueError(f"{path}: no such file")
     if key is not None and reader is not read_npz:
         raise ValueError(f"{path.name}: a key is for .npz files only")
-    return reader(path, key) if reader is read_npz else reader(path)
+    table = reader(path, key) if reader is read_npz else reader(path)
+    with naming(path):
+        X = as_matrix(table.X, "its content")
+        if X.ndim != 2 or X.dtype.kind not in "biuf" or 0 in X.shape:
+            raise ValueError(f"it holds an array of shape {X.shape} and type {X.dtype}")
+    return Table(X, table.feature_names)
 
 
 @contextmanager
 def naming(path: Path):
-    """Errors of the libraries that read files, with the name of the file."""
+    """Errors of the libraries that read files, with the name of the file; damaged and hostile ones make them raise all
+    kinds of things."""
     try:
-        yield
-    except (OSError, EOFError, ValueError, TypeError, KeyError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path.name} is damaged, or does not hold a matrix of numbers: {error}") from error
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    except Exception as error:
+        what = (str(error) or type(error).__name__)[:300]
+        raise ValueError(f"{path.name} is damaged, or does not hold a matrix of numbers: {what}") from error
 
 
 def read_npy(path: Path) -> Table:
@@ -52,63 +71,165 @@ def read_npy(path: Path) -> Table:
 
 
 def read_npz(path: Path, key: str | None) -> Table:
-    with naming(path):
-        archive = np.load(path, allow_pickle=False)
-    with archive:
-        names = list(archive)
-        if key is None and {"format", "shape", "data"} <= set(names):
-            with naming(path):
-                return Table(sparse.load_npz(path))
-        if key is None and len(names) > 1:
-            raise ValueError(f"{path.name} holds several arrays: name one with --key ({', '.join(names)})")
-        if key is not None and key not in names:
-            raise ValueError(f"{path.name} has no array {key!r}, it has {', '.join(names)}")
-        if not names:
-            raise ValueError(f"{path.name} holds no array")
+    with naming(path), zipfile.ZipFile(path) as archive:
+        names = [check_entry(archive, entry) for entry in archive.infolist()]
+    if key is None and {"format", "shape", "data"} <= set(names):
         with naming(path):
-            return Table(archive[key or names[0]])
+            X = sparse.load_npz(path)
+            check_extent(X.shape, X.nnz)
+            return Table(X)
+    if not names:
+        raise ValueError(f"{path.name} holds no array")
+    if key is None and len(names) > 1:
+        raise ValueError(f"{path.name} holds several arrays: name one with --key ({', '.join(names)})")
+    if key is not None and key not in names:
+        raise ValueError(f"{path.name} has no array {key!r}, it has {', '.join(names)}")
+    with naming(path), np.load(path, allow_pickle=False) as arrays:
+        return Table(arrays[key or names[0]])
+
+
+def check_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> str:
+    """The name of an array in an .npz file, once its size is known to be what is there."""
+    if entry.file_size > DEFLATE * entry.compress_size + SMALL:
+        raise ValueError(f"{entry.filename} claims to be larger than its bytes can hold")
+    with archive.open(entry) as content:
+        description(content, entry.filename, entry.file_size)
+    return entry.filename.removesuffix(".npy")
+
+
+def check_extent(shape: tuple[int, ...], entries: int) -> None:
+    """Whether rows and columns are not far more than entries: of a wrong shape they would cost much memory."""
+    if sum(shape) > SMALL + SPARSEST * entries:
+        raise ValueError(f"it says its shape is {' x '.join(map(str, shape))}, and has at most {entries} entries")
 
 
 def read_csv(path: Path) -> Table:
-    """Numbers separated by commas, semicolons or tabs. A first row that is not all numbers holds the names of the
-    features; the first column is names of samples if it is not all numbers, or if its heading is empty."""
-    with naming(path), path.open(newline="", encoding="utf-8-sig") as file:
-        text = file.read()
+    """Numbers separated by commas, semicolons or tabs, after lines of comment that begin with #.
+
+    A first row with text in it, or with an empty first cell above numbers, holds the names of the features. The first
+    column is names of samples if it has no number and some text, or its heading is empty or missing.
+    """
+    with naming(path):
+        text = path.read_text(encoding="utf-8-sig")
+        if "\0" in text:
+            raise ValueError("it has zero bytes, which text does not")
+        lines = text.split("\n")
+        skipped = len(list(takewhile(lambda line: not line.strip() or line.lstrip().startswith("#"), lines)))
+        rows = numbered_rows(lines[skipped:], skipped, path.suffix.lower() == ".tsv")
     if not text.strip():
         raise ValueError(f"{path.name} is empty")
-    first = text.splitlines()[0]
-    delimiter = max(",;\t", key=first.count)
-    rows = [row for row in csv.reader(text.splitlines(), delimiter=delimiter) if row]
-    header = None if all(map(is_number, rows[0])) else rows.pop(0)
+    header = rows.pop(0)[1] if rows and is_header(rows[0][1]) else None
     if not rows:
-        raise ValueError(f"{path.name} has a row of names and no numbers")
-    unnamed = header is not None and not header[0].strip()
-    named_rows = len(rows[0]) > 1 and (unnamed or not all(is_number(row[0]) for row in rows))
-    body = [row[named_rows:] for row in rows]
-    for line, row in enumerate(body, start=1 + (header is not None)):
-        if len(row) != len(body[0]):
-            raise ValueError(f"{path.name}, line {line}: {len(row)} values where the first row has {len(body[0])}")
-        for cell in row:
-            if not is_number(cell):
-                raise ValueError(f"{path.name}, line {line}: {cell!r} is not a number")
-    names = header[-len(body[0]) :] if header else None
-    return Table(np.array(body, dtype=np.float64), names)
+        raise ValueError(f"{path.name} has {'a row of names' if header else 'comments'} and no numbers")
+    width = len(rows[0][1])
+    if header is not None and len(header) not in (width, width - 1):
+        raise ValueError(f"{path.name} has {len(header)} names in its first row, and {width} values in the next")
+    named = width > 1 and has_names(header, [row[0] for _, row in rows], width)
+    for line, row in rows:
+        check_cells(f"{path.name}, line {line}", row, width, named)
+    X = np.array([[float(cell) for cell in row[named:]] for _, row in rows])
+    return Table(X, header[named and len(header) == width :] if header else None)
 
 
-def is_number(cell: str) -> bool:
+def numbered_rows(lines: list[str], skipped: int, tabs: bool) -> list[tuple[int, list[str]]]:
+    """The cells of each line that has any, with the number of the line in the file."""
+    first = lines[0] if lines else ""
+    delimiter = "\t" if tabs and "\t" in first else max(",;\t", key=first.count)
+    reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter)
+    return [(skipped + reader.line_num, row) for row in reader if row]
+
+
+def is_header(row: list[str]) -> bool:
+    """Whether a first row holds names: a cell that is missing among numbers is no name."""
+    return any(map(is_text, row)) or (not row[0].strip() and None not in map(as_number, row[1:]))
+
+
+def has_names(header: list[str] | None, column: list[str], width: int) -> bool:
+    """Whether the first column holds names of samples, not numbers."""
+    if header is not None and (len(header) < width or not header[0].strip()):
+        return True
+    return any(map(is_text, column)) and all(as_number(cell) is None for cell in column)
+
+
+def check_cells(place: str, row: list[str], width: int, named: bool) -> None:
+    """Whether a row is numbers, as many as the first one, but for its name."""
+    if len(row) != width:
+        raise ValueError(f"{place}: {len(row) - named} values where the first row has {width - named}")
+    for number, cell in enumerate(row):
+        if as_number(cell) is None and not (named and number == 0):
+            hint = "" if number else "; if the first column holds names, leave its heading empty"
+            raise ValueError(f"{place}: {cell[:60]!r} is not a number{hint}")
+
+
+def as_number(cell: str) -> float | None:
+    """The number in a cell; `1_2`, which Python takes for one, is a name."""
     try:
-        float(cell)
+        return None if "_" in cell else float(cell)
     except ValueError:
-        return False
-    return True
+        return None
+
+
+def is_text(cell: str) -> bool:
+    return as_number(cell) is None and cell.strip().lower() not in MISSING
 
 
 def read_mtx(path: Path) -> Table:
+    """A Matrix Market file: https://math.nist.gov/MatrixMarket/formats.html. (SciPy's reader trusts what it reads: a
+    damaged file ends the process.)"""
     with naming(path):
-        X = mmread(path)
-    return Table(sparse.csr_array(X) if sparse.issparse(X) else X)
+        banner, _, text = path.read_text(encoding="utf-8-sig", errors="replace").partition("\n")
+        _, _, layout, field, symmetry = banner.lower().split()
+        sizes, _, body = re.sub(COMMENTS, "", text, count=1).partition("\n")
+        if field not in ("real", "double", "integer", "pattern") or symmetry not in REFLECTED:
+            raise ValueError(f"{field} {symmetry} matrices are not read")
+        *shape, stored = map(int, sizes.split()) if layout == "coordinate" else (*map(int, sizes.split()), -1)
+        rows, columns = shape
+        if min(shape) < 1 or (symmetry != "general" and rows != columns):
+            raise ValueError(f"it says it is {symmetry} and its shape is {rows} x {columns}")
+        return Table(MTX[layout](body, (rows, columns), stored, field, REFLECTED[symmetry]))
 
 
+def coordinates(body: str, shape: tuple[int, int], stored: int, field: str, sign: int) -> sparse.sparray:
+    """Row, column and, unless it is 1, value of each entry."""
+    check_extent(shape, stored)
+    width = 2 if field == "pattern" else 3
+    numbers = numbers_in(body, stored * width).reshape(stored, width)
+    i, j = places = numbers[:, :2].T.astype(np.int64) - 1
+    if not np.array_equal(places + 1, numbers[:, :2].T):
+        raise ValueError("its rows and columns are not numbered by whole numbers")
+    values = numbers[:, 2] if width == 3 else np.ones(stored)
+    if sign:
+        off = i != j
+        i, j, values = (np.concatenate(pair) for pair in ((i, j[off]), (j, i[off]), (values, sign * values[off])))
+    return sparse.coo_array((values, (i, j)), shape=shape).tocsr()
+
+
+def columns_of(body: str, shape: tuple[int, int], stored: int, field: str, sign: int) -> np.ndarray:
+    """All entries column by column; of symmetric matrices those on and below the diagonal, of skew ones below it."""
+    if not sign:
+        return numbers_in(body, shape[0] * shape[1]).reshape(shape, order="F")
+    n, skipped = shape[0], int(sign < 0)
+    values = numbers_in(body, n * (n + 1) // 2 - skipped * n)
+    column, row = np.triu_indices(n, skipped)
+    X = np.zeros(shape)
+    X[column, row], X[row, column] = sign * values, values
+    return X
+
+
+def numbers_in(body: str, count: int) -> np.ndarray:
+    """So many numbers, separated by blanks."""
+    if not 0 <= count <= (len(body) + 1) // 2:
+        raise ValueError(f"it says it has {count} numbers, where there are at most {(len(body) + 1) // 2}")
+    with warnings.catch_warnings(action="error"):
+        numbers = np.fromstring(body, sep=" ") if body.strip() else np.empty(0)
+    if numbers.size != count:
+        raise ValueError(f"it says it has {count} numbers, and has {numbers.size}")
+    return numbers
+
+
+COMMENTS = re.compile(r"\A(?:[ \t]*(?:%[^\n]*)?\n)*")
+REFLECTED = {"general": 0, "symmetric": 1, "skew-symmetric": -1}  # the sign of entries that are left out
+MTX: dict[str, Callable] = {"coordinate": coordinates, "array": columns_of}
 READERS: dict[str, Callable] = {
     ".npy": read_npy,
     ".npz": read_npz,
