@@ -1,10 +1,18 @@
 """Runs that are killed, interrupted or continued, and the files they leave."""
 
+import errno
 import json
 import multiprocessing
+import operator
+import os
+import shutil
 import signal
+import stat
+import subprocess
+import sys
 import time
 import warnings
+from functools import partial, reduce
 
 import numpy as np
 import pytest
@@ -17,9 +25,14 @@ from partwise.data import as_data
 from partwise.datasets import make_parts
 from partwise.errors import ArchiveError
 from partwise.init import Random
-from partwise.io.archive import read_archive, write_archive
+from partwise.io import archive
+from partwise.io.archive import MACHINE, read_archive, write_archive
 from partwise.io.codec import encode
 from partwise.symmetric import pose_as
+
+from .conformance.tables import PLANTED, SOLVERS, loss_for
+from .conformance.tables import needed as tables_needed
+from .hostile import hostile
 
 X = make_parts(60, 50, 4, noise=0.1, random_state=0).X
 # what some solvers are for: others take least squares with nonnegative factors
@@ -111,11 +124,40 @@ def test_more_iterations_than_were_asked_for_at_first(max_iter, solver, tmp_path
     assert same(run(resume=path, **settings), run(**settings))
 
 
-def test_with_several_starts_the_iterations_are_part_of_the_course(tmp_path):
+def test_a_start_that_used_up_its_iterations_is_not_given_more(tmp_path):
     path = tmp_path / "run.partwise"
     run(checkpoint=path, max_iter=10)
-    with pytest.raises(ArchiveError, match="the setting max_iter is 10 there and 40 here"):
+    with pytest.raises(ArchiveError, match="with max_iter=40: a start that is over used up its 10 iterations"):
         run(resume=path)
+    assert same(run(resume=path, max_iter=10), run(max_iter=10))
+
+
+def test_several_starts_that_ended_by_themselves_may_be_given_more_iterations(tmp_path):
+    """The first two converge, the third is cut short: it goes on as it would have."""
+    path, steps, settings = tmp_path / "run.partwise", [], {"n_init": 3, "tol": 1e-2}
+    whole = run(**settings, max_iter=1000, callbacks=[lambda record, factors: steps.append(record.n_iter)])
+    lengths = [a for a, b in zip(steps, [*steps[1:], 0]) if b == 0]
+    assert len(lengths) == 3
+    enough, most = max(lengths[:2]), max(lengths)
+    with pytest.raises(Stop):
+        run(**settings, max_iter=enough + 1, checkpoint=(path, 0), callbacks=[stop_after(sum(lengths[:2]) + 4)])
+    assert same(run(**settings, max_iter=1000, resume=path), whole)
+    assert same(run(**settings, max_iter=most, resume=path), run(**settings, max_iter=most))
+    with pytest.raises(ArchiveError, match="iterations of a start are done"):
+        run(**settings, max_iter=enough - 1, resume=path)
+
+
+def test_fewer_iterations_than_are_done_are_refused(tmp_path):
+    path = tmp_path / "run.partwise"
+    run(checkpoint=path, max_iter=10, n_init=1)
+    with pytest.raises(ArchiveError, match="with max_iter=9: 10 iterations of a start are done"):
+        run(resume=path, max_iter=9, n_init=1)
+
+
+def test_a_run_that_ended_at_a_target_goes_on_without_it(tmp_path):
+    path = tmp_path / "run.partwise"
+    assert run(checkpoint=path, target=12.0, n_init=1).status == "target"
+    assert same(run(resume=path, n_init=1), run(n_init=1))
 
 
 @pytest.mark.parametrize("ending", [{"tol": 1e-3, "max_iter": 500}, {"target": 12.0}, {"target": 1e6}])
@@ -263,7 +305,10 @@ def test_nonsense_in_a_checkpoint_is_refused(field, value, tmp_path):
     path = tmp_path / "run.partwise"
     run(checkpoint=path, n_init=1)
     about, arrays = read_archive(path, "checkpoint")
-    if about["snapshot"]["fields"][field] == value or (field, value) == ("objectives", {"list": []}):
+    if about["snapshot"]["fields"][field] == value or (field, value) in (
+        ("objectives", {"list": []}),
+        ("correction", 3),
+    ):
         pytest.skip("that is no nonsense there")
     about["snapshot"]["fields"][field] = value
     write_archive(path, "checkpoint", {name: about[name] for name in ("identity", "snapshot")}, arrays)
@@ -279,10 +324,77 @@ def test_nonsense_in_the_state_of_a_solver_is_refused(field, value, tmp_path):
     about, arrays = read_archive(path, "checkpoint")
     about["snapshot"]["fields"]["state"]["fields"][field] = value
     write_archive(path, "checkpoint", {name: about[name] for name in ("identity", "snapshot")}, arrays)
-    if (field, value) == ("stationarity", {"list": ["x", "y"]}):
-        pytest.skip("numbers inside a list are not looked at")
     with pytest.raises(ArchiveError):
         run(resume=path, n_init=1)
+
+
+def settings_for(solver):
+    """A small problem that a solver is for."""
+    loss, structure = loss_for(solver), tables_needed(solver)
+    about = {"symmetric": True} if loss is None else {"loss": loss, "structure_W": structure}
+    start = {} if solver.begins_with else {"n_init": 2, "init": "random"}
+    limits = {"progress": False, "max_iter": 8, "tol": 0.0}
+    data = {"X": PLANTED.X @ PLANTED.X.T if loss is None else PLANTED.X, "rank": 3}
+    return {**data, "solver": solver, **about, **start, **limits}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("share", [30, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_hostile_checkpoint_is_refused_or_harmless(name, share, tmp_path):
+    path, settings = tmp_path / "run.partwise", settings_for(SOLVERS[name])
+    pw.factorize(checkpoint=path, **settings, random_state=0, callbacks=[stop_gently(13)])
+    about, arrays = read_archive(path, "checkpoint")
+    tried = refused = 0
+    for tree, changed in hostile(about["snapshot"], arrays, share):
+        write_archive(path, "checkpoint", {"identity": about["identity"], "snapshot": tree}, changed)
+        tried += 1
+        try:
+            result = pw.factorize(resume=path, **settings)
+        except ArchiveError:
+            refused += 1
+        else:
+            assert all(np.all(np.isfinite(A)) for A in result.factors)
+            assert result.certificate.feasible
+            assert str(result.certificate)
+    assert refused > tried / 2
+
+
+SPOILED = {
+    "a point of one entry": ("symmetric_cd", ("state", "fields", "point"), lambda A: np.zeros((1, 1))),
+    "a negative point": ("symmetric_cd", ("state", "fields", "point"), lambda A: -A),
+    "a negative factor": ("hals", ("factors", "tuple", 1), lambda A: A - 1),
+    "factors that differ": ("symmetric_cd", ("factors", "tuple", 1), lambda A: 2 * A),
+    "a factor of NaN": ("hals", ("factors", "tuple", 0), lambda A: A * np.nan),
+    "the place among the random numbers": ("hals", ("random", "tuple"), lambda items: [*items[:2], 10**9, *items[3:]]),
+    "a copy of NaN": ("admm", ("state", "fields", "splits", "tuple", 0, "fields", "dual"), lambda A: A * np.nan),
+    "a penalty below 0": ("admm", ("state", "fields", "splits", "tuple", 0, "fields", "penalty"), lambda value: -1.0),
+    "parts beyond the rank": ("greedy", ("state", "fields", "count"), lambda value: 4),
+    "a step that grows": ("hals", ("state", "fields", "momentum", "fields", "beta"), lambda value: 1e9),
+}
+
+
+@pytest.mark.parametrize("what", SPOILED)
+def test_what_would_crash_a_kernel_or_spoil_a_result_is_refused(what, tmp_path):
+    name, place, spoil = SPOILED[what]
+    path, settings = tmp_path / "run.partwise", settings_for(SOLVERS[name])
+    pw.factorize(checkpoint=path, **settings, random_state=0, callbacks=[stop_gently(13)])
+    about, arrays = read_archive(path, "checkpoint")
+    *outer, last = place
+    inside = reduce(operator.getitem, outer, about["snapshot"]["fields"])
+    if isinstance(inside[last], dict):
+        arrays[inside[last]["array"]] = spoil(arrays[inside[last]["array"]])
+    else:
+        inside[last] = spoil(inside[last])
+    write_archive(path, "checkpoint", {name: about[name] for name in ("identity", "snapshot")}, arrays)
+    with pytest.raises(ArchiveError):
+        pw.factorize(resume=path, **settings)
+
+
+def stop_gently(n):
+    """A callback that ends the run at its n-th call, with a checkpoint."""
+    calls = iter(range(n))
+    return lambda record, factors: next(calls, None) is None
 
 
 def test_settings_may_be_numbers_of_numpy(tmp_path):
@@ -307,10 +419,8 @@ def test_a_disk_that_fails_does_not_end_the_run(tmp_path, monkeypatch):
     folder.mkdir()
 
     def vanish(record, factors):
-        if record.n_iter == 3 and folder.exists():
-            for file in folder.iterdir():
-                file.unlink()
-            folder.rmdir()
+        if record.n_iter >= 3:
+            shutil.rmtree(folder, ignore_errors=True)
 
     with pytest.warns(RuntimeWarning, match="could not be written .*; the run goes on without it"):
         result = run(checkpoint=(folder / "run.partwise", 0), callbacks=[vanish])
@@ -331,10 +441,120 @@ def test_a_checkpoint_that_cannot_be_is_refused_at_once(tmp_path):
         run(resume=tmp_path / "nothing.partwise")
 
 
-def test_what_a_killed_writer_left_is_cleared_away(tmp_path):
-    (tmp_path / "run.partwise.123-4.unfinished").write_bytes(b"part")
-    run(checkpoint=tmp_path / "run.partwise")
+def test_what_a_killed_writer_left_is_cleared_away_and_nothing_else(tmp_path):
+    child = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    ended, running = int(child.stdout), os.getpid()
+    left = f"run.partwise.{MACHINE}-{ended}-4.unfinished"
+    others = {
+        f"run.partwise.{MACHINE}-{running}-4.unfinished",  # it is being written
+        f"run.partwise.00000000-{ended}-4.unfinished",  # on another machine
+        f"other.partwise.{MACHINE}-{ended}-4.unfinished",
+        "run.partwise.notes.unfinished",
+        "run.partwise.123-4.unfinished",
+        f"{left}.unfinished",
+    }
+    for name in (left, *others):
+        (tmp_path / name).write_bytes(b"part")
+    run(checkpoint=tmp_path / "run.partwise", max_iter=2, n_init=1)
+    assert {file.name for file in tmp_path.iterdir()} == {"run.partwise", *others}
+
+
+def test_a_checkpoint_replaces_checkpoints_alone(tmp_path):
+    path = tmp_path / "data.npz"
+    np.savez(path, X=X)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="would replace a file that is none"):
+        run(checkpoint=path)
+    assert path.read_bytes() == before
+    run(max_iter=2).save(tmp_path / "result.partwise")
+    with pytest.raises(ValueError, match="would replace a file that is none"):
+        run(checkpoint=tmp_path / "result.partwise")
+    (tmp_path / "empty").touch()
+    run(checkpoint=tmp_path / "empty", max_iter=2, n_init=1)
+    run(checkpoint=tmp_path / "empty", max_iter=3, n_init=1)
+    assert len(read_archive(tmp_path / "empty", "checkpoint")[0]["snapshot"]["fields"]) > 5
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/null"), reason="there are no devices in this file system")
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/full"])
+def test_devices_are_left_alone(device, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    os.symlink(device, tmp_path / "link")
+    for path in (device, tmp_path / "pipe", tmp_path / "link"):
+        with pytest.raises(ValueError, match="no regular file"):
+            run(checkpoint=path)
+        with pytest.raises(ValueError, match="no regular file"):
+            run(max_iter=2).save(path)
+    assert stat.S_ISCHR(os.stat(device).st_mode)
+
+
+def test_links_lead_to_the_file(tmp_path):
+    (tmp_path / "there").mkdir()
+    path, link = tmp_path / "there" / "run.partwise", tmp_path / "link"
+    link.symlink_to(path)
+    run(checkpoint=link, max_iter=2, n_init=1)
+    run(checkpoint=link, max_iter=3, n_init=1)
+    assert link.is_symlink()
+    assert path.is_file()
+    assert same(run(resume=link, n_init=1), run(n_init=1))
+    (tmp_path / "round").symlink_to(tmp_path / "round")
+    with pytest.raises(ValueError, match=r"leads nowhere|no regular file|is not a folder"):
+        run(checkpoint=tmp_path / "round" / "run.partwise")
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
+    with pytest.raises(ValueError, match="is not a folder to write in"):
+        run(checkpoint=tmp_path / "run.partwise")
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "run.partwise"
+    run(checkpoint=path, max_iter=5, n_init=1)
+    before = path.read_bytes()
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(archive.npy, "write_array", full)
+        with pytest.warns(
+            RuntimeWarning, match=r"run\.partwise could not be written.*No space left.*goes on without it"
+        ):
+            result = run(checkpoint=(path, 0), n_init=1)
+        with pytest.raises(OSError, match=r"No space left on device: .*/result\.partwise"):
+            result.save(tmp_path / "result.partwise")
+    assert same(result, run(n_init=1))
+    assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["run.partwise"]
+
+
+def clipped(top, offset=None):
+    def projection(H):
+        return np.clip(H, 0, top) if offset is None else np.maximum(H, offset)
+
+    return projection
+
+
+def test_another_function_in_a_projection_is_refused(tmp_path):
+    def changed(function):
+        return {"structure_H": s.Projection(function, name="mine"), "solver": "palm", "n_init": 1}
+
+    for number, (first, second) in enumerate(
+        [
+            (clipped(1.0), clipped(2.0)),
+            (clipped(1.0, np.zeros(50)), clipped(1.0, np.full(50, 0.1))),
+            (lambda H: np.maximum(H, 0), lambda H: np.maximum(H, 1)),
+            (partial(np.clip, a_min=0, a_max=1), partial(np.clip, a_min=0, a_max=2)),
+        ]
+    ):
+        path = tmp_path / f"{number}.partwise"
+        run(checkpoint=path, max_iter=3, **changed(first))
+        with pytest.raises(ArchiveError, match="the code of the projections is"):
+            run(resume=path, max_iter=6, **changed(second))
+    again = changed(clipped(1.0))
+    run(checkpoint=tmp_path / "same", max_iter=3, **again)
+    assert same(run(resume=tmp_path / "same", max_iter=6, **changed(clipped(1.0))), run(max_iter=6, **again))
 
 
 def test_a_callback_that_fails_at_once_is_not_called_again():

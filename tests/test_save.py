@@ -16,7 +16,11 @@ import partwise as pw
 from partwise import structures as s
 from partwise.datasets import make_parts
 from partwise.errors import ArchiveError
-from partwise.io.archive import TEXT, write_archive
+from partwise.io import codec
+from partwise.io.archive import FORMAT, TEXT, read_archive, write_archive
+from partwise.io.write import summary
+
+from .hostile import hostile
 
 PLANTED = make_parts(20, 15, 3, noise=0.1, random_state=0)
 RESULT = pw.factorize(PLANTED.X, 3, random_state=0, n_init=2)
@@ -139,6 +143,102 @@ def nested(depth):
     return {"list": [nested(depth - 1)]} if depth else 3
 
 
+RESULTS = {
+    "plain": RESULT,
+    "structures": pw.factorize(
+        PLANTED.X,
+        3,
+        structure_W=s.NonNegative() & s.L1(0.1) & s.Sparse(2),
+        structure_H=s.Columns({0: s.Box(0, PLANTED.H.max(axis=0))}) & s.NonNegative(),
+        random_state=0,
+        max_iter=20,
+        tol=0.1,
+    ),
+    "budgets": pw.factorize(PLANTED.X, 3, structure_H=s.GroupSparsity([1, 2], [0.3, 0.5]), max_iter=20, tol=0.1),
+    "l1": pw.factorize(PLANTED.X, 3, loss="l1", solver="weighted_median(exact_blocks=True)", random_state=0),
+    "greedy": pw.factorize(PLANTED.X, 3, solver="greedy(keep=True, prune=2)", random_state=0),
+    "symmetric": pw.factorize(PLANTED.X @ PLANTED.X.T, 2, symmetric="off-diagonal", random_state=0),
+}
+
+
+@pytest.mark.parametrize("share", [20, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", RESULTS)
+def test_anything_replaced_is_noticed_or_harmless(name, share, tmp_path):
+    """What is read can be told, handed on and saved again."""
+    about, arrays = read_archive(RESULTS[name].save(tmp_path / "r.partwise"), "result")
+    tried = refused = 0
+    for tree, changed in hostile(about["result"], arrays, share):
+        path = write_archive(tmp_path / "h.partwise", "result", {"result": tree}, changed)
+        tried += 1
+        try:
+            result = pw.load(path)
+        except ArchiveError:
+            refused += 1
+            continue
+        assert all(np.all(np.isfinite(A)) for A in result.factors)
+        assert repr(result) and str(result.certificate) and json.dumps(summary(result))
+        assert pw.load(result.save(path)).W.shape == result.W.shape
+    assert refused > tried / 2
+
+
+def test_a_structure_is_not_a_number(saved):
+    rewritten(saved, change_tree(lambda about: about["result"]["fields"].update(structures={"tuple": [3, 4]})))
+    refuses(saved, "which is not a tuple")
+
+
+# -- files of other versions --------------------------------------------------------------------------------
+
+SAMPLES = Path(__file__).parent / "files"  # written by version 0.1.0, format 1
+
+
+def test_a_result_of_an_earlier_version_is_read():
+    result = pw.load(SAMPLES / "greedy-1.partwise")
+    assert result.W.shape == (6, 2)
+    assert result.relative_error < 1e-6
+    assert result.status == "converged"
+    assert [step.rank for step in result.path] == [1, 2]
+    assert result.certificate.feasible
+    assert result.certify(result.W @ result.H).relative_error < 1e-6
+    robust = pw.load(SAMPLES / "l1-1.partwise")
+    assert isinstance(robust.loss, pw.losses.L1)
+    assert str(robust.structures) == "(NonNegative() & L1(0.01), Box(0, 2))"
+    assert robust.history[-1].n_iter == robust.n_iter > 0
+    assert robust.W.dtype == np.float32
+
+
+def test_a_field_that_a_file_lacks_gets_its_default(saved):
+    rewritten(saved, change_tree(lambda about: about["result"]["fields"].pop("symmetric")))
+    assert pw.load(saved).symmetric is False
+
+
+def test_names_that_are_gone_are_known(saved, monkeypatch):
+    def older(about):
+        fields = about["result"]["fields"]
+        fields["certificate"].update(object="Proof")
+        fields["why"], fields["colour"] = fields.pop("reason"), "red"
+        fields["history"]["columns"] = ["n_iter", "seconds", "objective", "stationarity"]
+
+    rewritten(saved, change_tree(older))
+    refuses(saved, "Record lacks time")
+    former = {
+        "Proof": "Certificate",
+        "Result.why": "Result.reason",
+        "Result.colour": None,
+        "Record.seconds": "Record.time",
+    }
+    monkeypatch.setattr(codec, "FORMER", former)
+    assert pw.load(saved).reason == RESULT.reason
+    assert pw.load(saved).history == RESULT.history
+
+
+def test_a_newer_version_is_to_be_installed(saved):
+    rewritten(saved, change_tree(lambda about: about.update(format=FORMAT + 1, version="9.9")))
+    refuses(saved, r"of a newer version of partwise \(9\.9\).*upgrade partwise")
+    rewritten(saved, change_tree(lambda about: about.update(format=FORMAT)))
+    rewritten(saved, change_tree(lambda about: about["result"]["fields"].update(colour="red")))
+    refuses(saved, "Result has colour, unknown to this version: upgrade partwise")
+
+
 HOSTILE = {
     "objects": ({"arrays": {"array0.npy": npy(np.array([{"a": 1}], dtype=object))}}, "not of numbers"),
     "a pickle": ({"arrays": {"array0.npy": pickle.dumps(print)}}, "not a whole partwise file"),
@@ -175,11 +275,11 @@ HOSTILE = {
     ),
     "another class": (
         {"change_text": change_tree(lambda about: about["result"].update(object="Certificate"))},
-        "not those of this version",
+        "Certificate lacks",
     ),
     "a missing field": (
         {"change_text": change_tree(lambda about: about["result"]["fields"].pop("history"))},
-        "not those of this version",
+        "Result lacks history",
     ),
     "a missing array": (
         {"change_text": change_tree(lambda about: about["result"]["fields"].update(history={"array": "array77"}))},

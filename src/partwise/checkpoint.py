@@ -6,9 +6,9 @@ own writes them while the run goes on.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
+import os
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -19,11 +19,12 @@ import numpy as np
 from . import interrupts
 from .errors import ArchiveError, warn
 from .init import Init
-from .io.archive import read_archive, write_archive
-from .io.codec import decode, encode
+from .io.archive import clear_unfinished, destination, kind_of, read_archive, write_archive
+from .io.codec import check_history, decode, encode
+from .io.fingerprint import fingerprint, functions_in
 from .problem import Problem
-from .solve import Snapshot
-from .solvers.base import check_factors
+from .solve import STATUSES, Snapshot
+from .solvers.base import Solver, check_factors, unlike
 
 
 class Keeper:
@@ -31,8 +32,8 @@ class Keeper:
 
     def __init__(self, path: str | Path, interval: float, identity: dict[str, Any]):
         self.path, self.interval, self.identity = Path(path), interval, identity
-        for unfinished in self.path.parent.glob(f"{self.path.name}.*.unfinished"):  # of runs that were killed
-            unfinished.unlink(missing_ok=True)
+        check_place(self.path)
+        clear_unfinished(self.path)
         self.last = time.perf_counter()
         self.pool = ThreadPoolExecutor(1, thread_name_prefix="partwise-checkpoint")
         self.writing: Future | None = None
@@ -81,14 +82,25 @@ class Keeper:
         warn(f"the checkpoint {self.path} could not be written ({error}); the run goes on without it", RuntimeWarning)
 
 
-def read_checkpoint(path: str | Path, identity: dict[str, Any], problem: Problem) -> Snapshot:
+def check_place(path: Path) -> None:
+    """Whether a checkpoint can be written there, now rather than an hour later, and nothing is lost by it."""
+    place = destination(path)
+    if not place.parent.is_dir():
+        raise ValueError(f"the checkpoint {path} cannot be written: {place.parent} is not a folder")
+    if not os.access(place.parent, os.W_OK):
+        raise ValueError(f"the checkpoint {path} cannot be written: {place.parent} is not a folder to write in")
+    if place.exists() and place.stat().st_size and kind_of(place) != "checkpoint":
+        raise ValueError(f"the checkpoint {path} would replace a file that is none: name another, or delete it first")
+
+
+def read_checkpoint(path: str | Path, identity: dict[str, Any], problem: Problem, solver: Solver) -> Snapshot:
     """The snapshot in a file, if it is of the same problem."""
     about, arrays = read_archive(path, "checkpoint")
     kept = about.get("identity")
     if not isinstance(kept, dict):
         raise ArchiveError(f"{path} does not say what it is a checkpoint of")
     differences = [
-        f"{name} is {kept.get(name)} there and {identity.get(name)} here"
+        f"{name} is {str(kept.get(name))[:200]} there and {identity.get(name)} here"
         for name in {**kept, **identity}
         if kept.get(name) != identity.get(name)
     ]
@@ -96,25 +108,52 @@ def read_checkpoint(path: str | Path, identity: dict[str, Any], problem: Problem
         raise ArchiveError(f"{path} is a checkpoint of something else: {'; '.join(differences)}")
     try:
         snapshot = decode(about.get("snapshot"), arrays)
-        check_snapshot(snapshot, problem)
+        check_snapshot(snapshot, problem, solver)
     except Exception as error:
         raise ArchiveError(f"{path} holds no whole snapshot: {error}") from error
     return snapshot
 
 
-def check_snapshot(snapshot: Snapshot, problem: Problem) -> None:
-    """Whether what came out of a file is what its fields say; the solver checks its state, see `Solver.restore`."""
+def check_snapshot(snapshot: Snapshot, problem: Problem, solver: Solver) -> None:
+    """Whether what came out of a file can be; the solver checks its state, see `Solver.restore`."""
     if not isinstance(snapshot, Snapshot):
         raise ArchiveError("it is something else")
+    check_random(snapshot.random)
     check_factors(snapshot.factors, problem)
-    if snapshot.best is not None:
-        check_factors(snapshot.best.factors, problem)
-        math.isfinite(snapshot.best.history[-1].objective)
-    np.random.RandomState().set_state(snapshot.random)
-    if not all(
-        isinstance(f, float) for f in (*snapshot.objectives, snapshot.correction, snapshot.history[-1].objective)
-    ):
+    check_history(snapshot.history)
+    over, best = len(snapshot.objectives), snapshot.best
+    if len(snapshot.iterations) != over or (best is None) != (over == 0) or min(snapshot.iterations, default=0) < 0:
+        raise ArchiveError("it does not say how the starts ended that are over")
+    if not 0 <= snapshot.correction < math.inf or any(map(math.isnan, snapshot.objectives)):
         raise ArchiveError("its objectives are not numbers")
+    if best is not None:
+        check_factors(best.factors, problem)
+        check_history(best.history)
+        state = solver.init(problem, best.factors, 1.0, np.random.RandomState(0))
+        fault = unlike(best.details, solver.details(problem, state), problem, "details")
+        if fault or math.isnan(best.fit) or best.status not in STATUSES:
+            raise ArchiveError(f"its best start is not one: {fault or 'how it ended is not known'}")
+
+
+def check_random(random: tuple) -> None:
+    """NumPy takes any place among the random numbers, and reads what is in memory there."""
+    kind, key, place, *gauss = random
+    fresh: Any = np.random.RandomState(0).get_state()
+    if any(type(a) is not type(b) for a, b in zip(random, fresh)) or not 0 <= place <= len(fresh[1]):
+        raise ArchiveError("its state of the random numbers is not one")
+    np.random.RandomState().set_state((kind, key, place, *gauss))
+
+
+def check_iterations(path: str | Path, snapshot: Snapshot, max_iter: int) -> None:
+    """Whether a run with so many iterations for each start would have come to where the snapshot is."""
+    if snapshot.max_iter not in (None, max_iter):
+        raise ArchiveError(
+            f"{path} cannot be resumed with max_iter={max_iter}: a start that is over used up its {snapshot.max_iter} "
+            f"iterations, and would have ended elsewhere. Resume with max_iter={snapshot.max_iter}, or begin anew."
+        )
+    most = max(*snapshot.iterations, snapshot.history[-1].n_iter, 0)
+    if most > max_iter:
+        raise ArchiveError(f"{path} cannot be resumed with max_iter={max_iter}: {most} iterations of a start are done")
 
 
 def identity_of(problem: Problem, **settings: Any) -> dict[str, Any]:
@@ -133,7 +172,8 @@ def identity_of(problem: Problem, **settings: Any) -> dict[str, Any]:
         "the loss": repr(problem.loss),
         "the symmetry": problem.symmetric,
         "the structure of the factors": " and ".join(map(repr, problem.structures)),
-        "the exact structure of the factors": fingerprint(json.dumps(structures).encode(), *arrays.values()),
+        "the exact structure of the factors": fingerprint(json.dumps(structures), *arrays.values()),
+        "the code of the projections": fingerprint(*functions_in(problem.structures)),
         **{f"the setting {name}": value for name, value in settings.items()},
     }
 
@@ -142,10 +182,3 @@ def name_of(start: Init) -> str:
     """The name of a start, with a fingerprint of arrays that the user gave."""
     given = [A for A in getattr(start, "factors", ()) if A is not None]
     return f"{start.name} {fingerprint(*given)}" if given else start.name
-
-
-def fingerprint(*parts) -> str:
-    total = hashlib.blake2b(digest_size=8)
-    for part in parts:
-        total.update(part if isinstance(part, bytes) else np.ravel(part, order="K").data)
-    return total.hexdigest()

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import interrupts
 from .certificate import Certificate, certificate
-from .checkpoint import Keeper, identity_of, name_of, read_checkpoint
+from .checkpoint import Keeper, check_iterations, identity_of, name_of, read_checkpoint
 from .conventions import Convention
 from .data import as_data
 from .errors import warn
@@ -99,7 +99,8 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     progress : bool, optional
         Whether to draw a bar on standard error. None: if it is a terminal or a notebook.
     checkpoint : path, or (path, seconds)
-        A file to keep the state of the run in, every 60 seconds unless said otherwise.
+        A file to keep the state of the run in, every 60 seconds unless said otherwise; an older checkpoint there is
+        replaced, other files are not.
     resume : path
         A checkpoint to go on from, of the same X, problem and settings; the result has the bits of a run that was never
         interrupted.
@@ -136,7 +137,9 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         snapshot = None
         if checkpoint is not None or resume is not None:
             identity = identity_of(problem, **course(control, chosen, starts))
-            snapshot = None if resume is None else read_checkpoint(resume, identity, problem)
+        if resume is not None:
+            snapshot = read_checkpoint(resume, identity, problem, chosen)
+            check_iterations(resume, snapshot, max_iter or chosen.max_iter)
         if checkpoint is not None:
             control.keeper = stack.enter_context(Keeper(*checked_checkpoint(checkpoint), identity))
         if watched() if progress is None else progress:
@@ -181,11 +184,10 @@ def warn_if_unreached(proof: Certificate) -> None:
 
 
 def course(control: Control, solver, starts: list[Init]) -> dict:
-    """The settings that the course of a run depends on. The iterations allowed matter to the starts that are over."""
+    """The settings that the course of a run depends on; on `max_iter` see `check_iterations`."""
     limits = control.limits
     settings = {"solver": repr(solver), "tol": float(limits.tol), "n_init": len(starts), "init": name_of(starts[0])}
     if len(starts) > 1:
-        settings["max_iter"] = int(limits.max_iter or solver.max_iter)
         settings["n_init=None"] = control.until_fit
     return settings
 

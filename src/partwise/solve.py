@@ -18,6 +18,7 @@ from .problem import Factors, Measured, Problem, dead_parts
 from .solvers import Solver, Step
 
 OVER = ("converged", "stalled")  # a solver has nothing more to do
+STATUSES = (*OVER, "max_iter", "target", "time_limit", "callback", "interrupted")
 OFTEN, SELDOM = 10, 50  # iterations between two looks at the true stationarity, if estimates are at `tol`, or not
 SLACK = 0.1  # the lowest correction of an estimate: one look should not lead to many
 LEFT = 10  # times `tol`: the relative error at which a run that fits exactly may end
@@ -41,7 +42,7 @@ class Run:
 
     factors: Factors
     history: tuple[Record, ...]
-    status: str  # "converged", "stalled", "max_iter", "target", "time_limit", "callback" or "interrupted"
+    status: str  # one of STATUSES
     fit: float  # the loss, in double precision
     failure: Exception | None = None  # what a callback raised
     details: dict[str, Any] = field(default_factory=dict)  # what else its solver tells
@@ -55,6 +56,8 @@ class Snapshot:
 
     objectives: tuple[float, ...]  # of the starts that are over
     best: Run | None  # of them
+    iterations: tuple[int, ...]  # of each of them
+    max_iter: int | None  # the iterations allowed, where one of them used them up: with more it would have gone on
     random: tuple  # the state of the random numbers
     factors: Factors
     history: tuple[Record, ...]
@@ -102,8 +105,10 @@ def solve(
     With a snapshot: go on from there. Ctrl-C and the time limit end the run with the best so far, in the middle of an
     iteration too.
     """
-    best, objectives = (snapshot.best, list(snapshot.objectives)) if snapshot else (None, [])
+    best, objectives, iterations, cut = None, [], [], None  # of the starts that are over
     if snapshot:
+        best, cut = snapshot.best, snapshot.max_iter
+        objectives, iterations = list(snapshot.objectives), list(snapshot.iterations)
         rng = np.random.RandomState()  # not the caller's, which may be NumPy's own
         rng.set_state(snapshot.random)
     latest = None
@@ -113,7 +118,8 @@ def solve(
                 break
             start = starts[len(objectives)]
             variant = solver.for_start(len(objectives), start.informed)
-            journey = Journey(problem, variant, rng, control, (tuple(objectives), best))
+            earlier = {"objectives": tuple(objectives), "best": best, "iterations": tuple(iterations), "max_iter": cut}
+            journey = Journey(problem, variant, rng, control, earlier)
             try:
                 run = journey.resume(snapshot) if snapshot else journey.begin(start)
             except KeyboardInterrupt:  # in a function of the user's, before there was anything new
@@ -123,6 +129,8 @@ def solve(
                 break
             snapshot, latest = None, journey.snapshot(journey.verdict) if control.keeper else None
             objectives.append(run.history[-1].objective)
+            iterations.append(run.history[-1].n_iter)
+            cut = cut if journey.verdict else iterations[-1]
             if best is None or objectives[-1] < best.history[-1].objective:
                 best = run
             if control.until_fit and fits(problem, run, control.limits):
@@ -148,9 +156,9 @@ def fits(problem: Problem, run: Run, limits: Limits) -> bool:
 class Journey:
     """One start: the loop over iterations."""
 
-    def __init__(self, problem: Problem, solver: Solver, rng: np.random.RandomState, control: Control, earlier: tuple):
+    def __init__(self, problem: Problem, solver: Solver, rng: np.random.RandomState, control: Control, earlier: dict):
         self.problem, self.solver, self.rng, self.control = problem, solver, rng, control
-        self.objectives, self.best = earlier  # of the starts before this one
+        self.earlier = earlier  # what a snapshot says of the starts before this one
         self.watch = Watch(problem, control, solver.rank_is_limit)
         self.factors: Factors = ()
         self.state: Any = None
@@ -174,10 +182,9 @@ class Journey:
             self.watch.continue_from(snapshot)
             self.remember()
             target, reached = self.control.limits.target, snapshot.history[-1].objective
-            self.verdict = "target" if target is not None and reached <= target else snapshot.status
-            if self.verdict in (*OVER, "target"):  # it was over, and would be
-                return self.finish(self.verdict)
-            return self.go_on()
+            over = snapshot.status if snapshot.status in OVER else None  # other reasons may no longer hold
+            self.verdict = "target" if target is not None and reached <= target else over
+            return self.finish(self.verdict) if self.verdict else self.go_on()
 
     def go_on(self) -> Run:
         """Iterate until there is a reason to stop."""
@@ -208,7 +215,7 @@ class Journey:
         self.verdict = self.watch.record(n_iter, *step)
         self.remember()
         if control.show:
-            control.show(len(self.objectives), self.watch.history[-1])
+            control.show(len(self.earlier["objectives"]), self.watch.history[-1])
         if not self.verdict and control.keeper and control.keeper.due():
             control.keeper.keep(self.snapshot(None))
 
@@ -240,7 +247,7 @@ class Journey:
         latest = self.whole["latest"]
         history = (*self.watch.history[: latest.n_iter], latest)
         rest = {name: value for name, value in self.whole.items() if name != "latest"}
-        return Snapshot(objectives=self.objectives, best=self.best, history=history, status=status, **rest)
+        return Snapshot(**self.earlier, history=history, status=status, **rest)
 
 
 class Watch:

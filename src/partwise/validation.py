@@ -181,14 +181,10 @@ def checked_threads(n_threads) -> int | None:
 
 
 def checked_checkpoint(checkpoint) -> tuple[Path, float]:
-    """Path and seconds, from either form that `factorize` takes; the folder must be there now."""
+    """Path and seconds, from either form that `factorize` takes."""
     pair = checkpoint if isinstance(checkpoint, tuple) and len(checkpoint) == 2 else (checkpoint, INTERVAL)
     path, interval = pair
     number = isinstance(interval, Real) and not isinstance(interval, bool) and float(interval) >= 0
     if not isinstance(path, str | Path) or not number:
         raise ValueError(f"checkpoint must be a path, or a pair (path, seconds >= 0); got {checkpoint!r}")
-    if Path(path).is_dir():
-        raise ValueError(f"the checkpoint {path} is a folder: name a file")
-    if not Path(path).absolute().parent.is_dir():
-        raise ValueError(f"the checkpoint {path} cannot be written: {Path(path).absolute().parent} is not a folder")
     return Path(path), float(interval)

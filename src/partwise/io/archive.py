@@ -10,8 +10,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import platform
+import re
 import threading
 import zipfile
+import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -21,16 +24,20 @@ from numpy.lib import format as npy
 
 from ..errors import ArchiveError
 
-FORMAT = 1  # of the file as a whole; raised when older readers could not make sense of it
+FORMAT = 1  # of the file as a whole; raised when older readers could not make sense of it, and see `codec.FORMER`
 TEXT = "partwise.json"
 LONGEST_HEADER = 10_000  # bytes of an array's description
+MACHINE = f"{zlib.crc32(platform.node().encode()):08x}"  # in the names of unfinished files
 
 
 def write_archive(path: str | Path, kind: str, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Path:
     """Write a file in one step: whoever looks sees the old file or the new one, never a part of it."""
+    from .. import __version__  # noqa: PLC0415  # the package imports this module
+
     path = Path(path)
-    text = json.dumps({"format": FORMAT, "kind": kind, **about}, allow_nan=False)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.unfinished")
+    place = destination(path)
+    text = json.dumps({"format": FORMAT, "version": __version__, "kind": kind, **about}, allow_nan=False)
+    unfinished = place.with_name(f"{place.name}.{MACHINE}-{os.getpid()}-{threading.get_ident()}.unfinished")
     try:
         with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as archive:
             archive.writestr(TEXT, text)
@@ -39,12 +46,59 @@ def write_archive(path: str | Path, kind: str, about: dict[str, Any], arrays: di
                     npy.write_array(entry, np.asarray(array), allow_pickle=False)
         with open(unfinished, "r+b") as file:
             os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except BaseException:
+        os.replace(unfinished, place)
+    except BaseException as error:
         with suppress(OSError):
             unfinished.unlink()
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, str(path)) from error  # the name that the user knows
         raise
     return path
+
+
+def destination(path: Path) -> Path:
+    """Where a file of this name is: links lead there. What is there must be a file, not a device or a folder."""
+    try:
+        place = path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise ValueError(f"{path} leads nowhere: {error}") from error
+    if place.exists() and not place.is_file():
+        raise ValueError(f"{path} is {'a folder' if place.is_dir() else 'no regular file'}: name a file")
+    return place
+
+
+def clear_unfinished(path: Path) -> None:
+    """Delete what writers of this file left that were killed: files of exactly the names we give, whose process, on
+    this machine, is no more."""
+    place = destination(path)
+    ours = re.compile(re.escape(f"{place.name}.{MACHINE}-") + r"(\d+)-\d+\.unfinished")
+    for name in os.listdir(place.parent):
+        found = ours.fullmatch(name)
+        if found and not is_running(int(found[1])):
+            with suppress(OSError):
+                (place.parent / name).unlink()
+
+
+def is_running(pid: int) -> bool:
+    if os.name == "nt":  # there a signal would end it
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # it is somebody else's
+        return True
+    return True
+
+
+def kind_of(path: Path) -> str | None:
+    """What a file of ours holds, by its own words; None where it is not ours."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            about = json.loads(archive.read(TEXT).decode("utf-8"))
+        return str(about["kind"])
+    except Exception:  # it may be anything
+        return None
 
 
 def read_archive(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -61,12 +115,22 @@ def read_archive(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
         raise ArchiveError(f"{path} cannot be used: {error}") from error
     except Exception as error:  # broken and hostile files make the libraries raise all kinds of things
         raise ArchiveError(f"{path} is not a whole partwise file: {error or type(error).__name__}") from error
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
-        version = about.get("format") if isinstance(about, dict) else None
-        raise ArchiveError(f"{path} has file format {version!r}; this version of partwise reads {FORMAT}")
-    if about.get("kind") != kind:
-        raise ArchiveError(f"{path} holds a {about.get('kind')}, not a {kind}")
+    check_header(path, about, kind)
     return about, arrays
+
+
+def check_header(path: Path, about: Any, kind: str) -> None:
+    """Whether this version can make sense of a file, and it is of the kind that is wanted."""
+    version = about.get("format") if isinstance(about, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ArchiveError(f"{path} has file format {version!r}; this version of partwise reads 1 to {FORMAT}")
+    if version > FORMAT:
+        raise ArchiveError(
+            f"{path} has file format {version}, of a newer version of partwise ({str(about.get('version'))[:20]}); "
+            f"this one reads 1 to {FORMAT}: upgrade partwise"
+        )
+    if about.get("kind") != kind:
+        raise ArchiveError(f"{path} holds a {str(about.get('kind'))[:60]}, not a {kind}")
 
 
 def checked_entries(archive: zipfile.ZipFile, size: int) -> list[str]:

@@ -1,22 +1,33 @@
 """Python values as JSON and arrays, and back: numbers, text, containers, arrays, and the dataclasses named here.
 
-Nothing outside the list `kinds()` is ever made from a file, and nothing is called but `__post_init__`, which checks.
+Nothing outside the list `kinds()` is ever made from a file, every field is of the type that its class declares, and
+nothing is called but `__post_init__`, which checks.
+
+A version reads what its predecessors wrote: a field that a file lacks gets its default, and `FORMER` tells what became
+of classes and fields that are gone. So a new field of a class in files needs a default, and a name that is changed or
+given up needs a line there.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from ..errors import ArchiveError
 from ..solvers import Solver
 
-PLAIN = (bool, int, str, type(None))
+PLAIN = (bool, int, str, NoneType)
+# a class, or "Class.field" with the present name of the class, in files of earlier versions: what that is called now,
+# "Class.field" again for a field, and None where it is given up
+FORMER: dict[str, str | None] = {}
+COLUMNS = ("n_iter", "time", "objective", "stationarity")  # of a history that does not name them
 
 
 def kinds() -> dict[str, Any]:
@@ -30,13 +41,11 @@ def _own_kinds() -> dict[str, Any]:
 
     own = [certificate.Certificate, result.Result, solve.Record, solve.Run, solve.Snapshot]
     own += [structures.algebra.Dykstra, structures.algebra.Successive, structures.vectors.Vectors]  # bound ones
-    named = {cls.__name__: cls for cls in own}
-    for kind, module in (("loss", losses), ("structure", structures)):
-        # L1 is both
-        named |= {
-            f"{kind} {name}": vars(module)[name] for name in module.__all__ if isinstance(vars(module)[name], type)
-        }
-    return named
+    named: dict[str, Any] = {cls.__name__: cls for cls in own}
+    for kind, module in (("loss", losses), ("structure", structures)):  # L1 is both
+        public: dict[str, Any] = {f"{kind} {name}": vars(module)[name] for name in module.__all__}
+        named |= {name: cls for name, cls in public.items() if dataclasses.is_dataclass(cls)}
+    return {name: cls for name, cls in named.items() if not inspect.isabstract(cls)}
 
 
 def name_of(value: Any) -> str | None:
@@ -55,7 +64,8 @@ def encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, PLAIN) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, tuple) and value and all(type(item).__name__ == "Record" for item in value):
-        return {"history": encode(np.array(value, dtype=np.float64), arrays)}  # thousands of lines: better as numbers
+        # thousands of lines: better as numbers
+        return {"history": encode(np.array(value, dtype=np.float64), arrays), "columns": list(value[0]._fields)}
     if name := name_of(value):
         return {"object": name, "fields": {n: encode(v, arrays) for n, v in fields(value).items()}}
     for kind, write in WRITERS.items():
@@ -100,14 +110,16 @@ def decode(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 def read_object(name: Any, tree: dict, arrays: dict[str, np.ndarray]) -> Any:
     """An instance of a listed class, its fields set and checked."""
-    cls = kinds().get(name) if isinstance(name, str) else None
-    stored = tree.get("fields")
+    name = FORMER.get(name, name) if isinstance(name, str) else None
+    cls, stored = kinds().get(name), tree.get("fields")
     if cls is None or not isinstance(stored, dict):
-        raise ArchiveError(f"it holds an unknown {str(name)[:60]}")
-    values = {field: decode(item, arrays) for field, item in stored.items()}
-    expected = set(getattr(cls, "_fields", ()) or (f.name for f in dataclasses.fields(cls)))
-    if set(values) != expected - set(getattr(cls, "made_anew", ())):
-        raise ArchiveError(f"its {name} has the fields {', '.join(sorted(values))}, not those of this version")
+        raise ArchiveError(f"it holds an unknown {str(tree.get('object'))[:60]}")
+    values = defaults(cls)
+    for field, item in stored.items():
+        key = FORMER.get(f"{name}.{field}", f"{name}.{field}")
+        if key is not None:
+            values[key.removeprefix(f"{name}.")] = decode(item, arrays)
+    check_fields(name, cls, values)
     if hasattr(cls, "_make"):
         return cls(**values)
     value = object.__new__(cls)
@@ -117,6 +129,49 @@ def read_object(name: Any, tree: dict, arrays: dict[str, np.ndarray]) -> Any:
     return value
 
 
+def defaults(cls: Any) -> dict[str, Any]:
+    """What fields have that a file says nothing of."""
+    if hasattr(cls, "_make"):
+        return dict(cls._field_defaults)
+    own = {field.name: field for field in dataclasses.fields(cls) if field.name not in getattr(cls, "made_anew", ())}
+    made = {name: f.default_factory() for name, f in own.items() if f.default_factory is not dataclasses.MISSING}
+    return made | {name: f.default for name, f in own.items() if f.default is not dataclasses.MISSING}
+
+
+def check_fields(name: str, cls: Any, values: dict[str, Any]) -> None:
+    """Whether all fields are there, no others, and each of its type."""
+    expected = set(getattr(cls, "_fields", ()) or (field.name for field in dataclasses.fields(cls)))
+    expected -= set(getattr(cls, "made_anew", ()))
+    if missing := expected - set(values):
+        raise ArchiveError(f"its {name} lacks {', '.join(sorted(missing))}")
+    if unknown := set(values) - expected:
+        raise ArchiveError(
+            f"its {name} has {', '.join(sorted(unknown))[:60]}, unknown to this version: upgrade partwise"
+        )
+    hints = hints_of(cls)
+    for field, value in values.items():
+        if not conforms(value, hints[field]):
+            raise ArchiveError(f"its {name} has {str(value)[:60]} for {field}, which is not a {hints[field]}")
+
+
+hints_of = cache(get_type_hints)
+
+
+def conforms(value: Any, hint: Any) -> bool:
+    """Whether a value is of the type that an annotation names; whole numbers are numbers, truth values are not."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any or origin in (Union, UnionType):
+        return hint is Any or any(conforms(value, argument) for argument in arguments)
+    kind: Any = int | float if hint is float else origin or hint
+    if not isinstance(value, kind) or (isinstance(value, bool) and hint is not bool):
+        return False
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return len(value) == len(arguments) and all(map(conforms, value, arguments))
+    if origin is dict:
+        return all(conforms(item, arguments[1]) for item in value.values())
+    return origin not in (tuple, list, Sequence) or all(conforms(item, arguments[0]) for item in value)
+
+
 def read_array(name: Any, tree: dict, arrays: dict[str, np.ndarray]) -> np.ndarray:
     if name not in arrays:
         raise ArchiveError(f"the array {str(name)[:60]} is missing")
@@ -124,12 +179,24 @@ def read_array(name: Any, tree: dict, arrays: dict[str, np.ndarray]) -> np.ndarr
 
 
 def read_history(content: Any, tree: dict, arrays: dict[str, np.ndarray]) -> tuple:
-    lines = decode(content, arrays)
-    if not isinstance(lines, np.ndarray) or lines.ndim != 2 or lines.shape[1] != len(kinds()["Record"]._fields):
+    """Records, one from each line of a table."""
+    lines, record = decode(content, arrays), kinds()["Record"]
+    names = [FORMER.get(f"Record.{name}", f"Record.{name}") for name in tree.get("columns", COLUMNS)]
+    if not isinstance(lines, np.ndarray) or lines.ndim != 2 or lines.shape[1] != len(names) or not len(lines):
         raise ArchiveError("its history is not a table of records")
-    if not len(lines):
-        raise ArchiveError("its history is empty")
-    return tuple(kinds()["Record"](int(n_iter), *map(float, rest)) for n_iter, *rest in lines)
+    table = {name.removeprefix("Record."): column for name, column in zip(names, lines.T.tolist()) if name is not None}
+    table["n_iter"] = list(map(int, table["n_iter"]))
+    usual = defaults(record)
+    check_fields("Record", record, usual | {name: column[0] for name, column in table.items()})
+    return tuple(record(**(usual | dict(zip(table, line)))) for line in zip(*table.values()))
+
+
+def check_history(history: tuple) -> None:
+    """One record for every iteration, from 0 on, without holes."""
+    if not history or [record.n_iter for record in history] != list(range(len(history))):
+        raise ArchiveError("its history is empty, or has holes")
+    if any(math.isnan(value) for record in history for value in record) or not 0 <= history[-1].time < math.inf:
+        raise ArchiveError("its history has something else than numbers")
 
 
 READERS = {

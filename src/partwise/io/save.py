@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 
-from ..certificate import Certificate
 from ..errors import ArchiveError
-from ..losses import Loss
+from ..problem import Factors
 from ..result import Result
+from ..solve import STATUSES
+from ..solvers.greedy import Rung
 from ..validation import DTYPES, SYMMETRIES
 from .archive import read_archive, write_archive
-from .codec import decode, encode
+from .codec import check_history, decode, encode
 
 
 def save(result: Result, path: str | Path) -> Path:
@@ -33,15 +35,34 @@ def load(path: str | Path) -> Result:
 
 
 def check(result: Result) -> None:
-    """Whether what came out of a file is what its fields say."""
-    W, H = result.factors
-    for A in (W, H):
-        if A.ndim != 2 or A.dtype not in DTYPES or A.shape[1] != W.shape[1]:
-            raise ArchiveError("its factors are not two matrices of as many parts")
-    if not result.history or not isinstance(result.certificate, Certificate) or not isinstance(result.loss, Loss):
-        raise ArchiveError("its history, certificate or loss is not one")
-    if not all(isinstance(text, str) for text in (result.status, result.solver, result.reason)):
-        raise ArchiveError("its status, solver or reason is not text")
-    if result.symmetric not in SYMMETRIES:
-        raise ArchiveError("its symmetry is not one")
-    repr(result), str(result.certificate)
+    """Whether what came out of a file can be; that fields are of their types is known."""
+    if not isinstance(result, Result):
+        raise ArchiveError("it is something else")
+    check_factors(result.factors)
+    check_history(result.history)
+    about, (m, n) = result.certificate, (len(A) for A in result.factors)
+    numbers = result.objective, result.fit, result.relative_error, result.data_norm, about.stationarity, about.tol
+    others = [value for name, value in result.details.items() if name != "path"]
+    path = result.path if isinstance(result.path, tuple) else (None,)
+    holds = {
+        "symmetry": result.symmetric in SYMMETRIES and (not result.symmetric or m == n),
+        "status": result.status in STATUSES,
+        "structures": len(result.structures) == 2,
+        "objectives": len(result.objectives) > 0 and not any(map(math.isnan, (*numbers, *result.objectives))),
+        "certificate": len(about.violations) == 2 and not any(map(math.isnan, about.violations)),
+        "tolerance": 0 <= about.tol < math.inf,
+        "dead parts": all(0 <= k < result.rank for k in about.dead_parts),
+        "details": all(isinstance(value, str | int | float) for value in others),
+        "path": all(isinstance(rung, Rung) and rung.of((m, n)) for rung in path),
+    }
+    for what, right in holds.items():
+        if not right:
+            raise ArchiveError(f"what it says of the {what} cannot be")
+    repr((result, result.loss, result.structures)), str(about)  # nonsense in them shows here
+
+
+def check_factors(factors: Factors) -> None:
+    if len(factors) != 2 or any(A.ndim != 2 or A.dtype not in DTYPES for A in factors):
+        raise ArchiveError("its factors are not two matrices")
+    if len({(A.shape[1], A.dtype) for A in factors}) != 1 or not all(np.all(np.isfinite(A)) for A in factors):
+        raise ArchiveError("its factors are not of as many parts, or not finite")

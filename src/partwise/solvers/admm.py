@@ -17,7 +17,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -27,7 +27,7 @@ from ..limits import is_number
 from ..problem import Factors, Problem, Quadratic, gram_of
 from ..structures import Structure
 from ..units import comparable
-from .base import WHOLE, Rule, Solver, Step, check_factors, require
+from .base import WHOLE, Rule, Solver, Step, feasible, require
 from .block import State as Descent
 from .block import least_squares_only
 from .palm import PALM
@@ -62,6 +62,9 @@ class Split:
     penalty: float
     gap: float = 0.0  # |A - U|
     size: float = 0.0  # |U|
+
+    def valid(self, problem: Problem) -> bool:
+        return 0 < self.penalty < math.inf
 
     def pull(self, gram: np.ndarray, cross: np.ndarray, scale: float) -> None:
         """The free copy to its best place; `scale` brings `cross` to the units of the search."""
@@ -107,6 +110,13 @@ class Search:
     replaced: int  # components, so far
     over: bool  # the search; what follows is descent
     descent: Descent
+
+    made_anew: ClassVar[tuple[str, ...]] = ("unit",)
+
+    def valid(self, problem: Problem) -> bool:
+        with np.errstate(all="ignore"):
+            sizes = [problem.fit([getattr(split, name) for split in self.splits]) for name in ("free", "held", "dual")]
+        return feasible(self.factors, problem) and all(map(math.isfinite, sizes))
 
 
 @dataclass(frozen=True)
@@ -185,14 +195,6 @@ class ADMM(Solver):
         kept.splits = tuple(replace(split) for split in state.splits)
         kept.descent = FINISH.kept(state.descent)
         return kept
-
-    def restore(self, problem, factors, tol, rng, kept):
-        descent = FINISH.restore(problem, kept.descent.factors, tol, rng, kept.descent)
-        state = super().restore(problem, factors, tol, np.random.RandomState(0), kept)  # drawn numbers are thrown away
-        state.descent = descent
-        for name in ("free", "held", "dual"):
-            check_factors([getattr(split, name) for split in state.splits], problem)
-        return state
 
     # -- steps -----------------------------------------------------------------------------------------
 

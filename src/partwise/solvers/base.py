@@ -5,6 +5,7 @@ A solver owns no loop, no clock and no stopping rule. Its work arrays live in a 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from numbers import Integral
@@ -72,19 +73,15 @@ class Solver(ABC):
         return kept
 
     def restore(self, problem: Problem, factors: Factors, tol: float, rng: np.random.RandomState, kept: Any) -> Any:
-        """The state again, from what was kept of it; fields named in its `made_anew` are."""
+        """The state again, from what was kept of it in a file: checked, with the fields named in its `made_anew` from a
+        fresh one."""
         check_factors(factors, problem)
-        state = self.init(problem, factors, tol, rng)
-        if type(kept) is not type(state):
-            raise ArchiveError(f"the checkpoint holds no state of {type(self).__name__}")
-        for name, value in vars(kept).items():
-            fresh = getattr(state, name)
-            if type(value) is not type(fresh) or (isinstance(value, list) and len(value) != len(fresh)):
-                raise ArchiveError(f"the checkpoint holds a state of {type(self).__name__} whose {name} is not one")
-            if isinstance(fresh, list | tuple) and any(isinstance(item, np.ndarray) for item in fresh):
-                check_factors(value, problem)
-            setattr(state, name, value)
-        return state
+        drawn = rng.get_state()
+        fresh = self.init(problem, factors, tol, rng)
+        rng.set_state(drawn)
+        if fault := unlike(kept, fresh, problem):
+            raise ArchiveError(f"the checkpoint holds a state of {type(self).__name__} that cannot be: {fault}")
+        return kept
 
     def details(self, problem: Problem, state: Any) -> dict[str, Any]:
         """What else there is to tell of a run, in the user's units."""
@@ -144,12 +141,77 @@ def twin(value: Any) -> Any:
     return other
 
 
+def unlike(kept: Any, fresh: Any, problem: Problem, name: str = "it") -> str | None:
+    """None, or what is wrong with a value out of a file that should be like a fresh one: of the same types, lengths,
+    shapes and order, field by field; an empty tuple of a fresh one stands for any number of items. Numbers are numbers,
+    counts are not negative, and `valid(problem)` of a class says what else holds. Fields in `made_anew` are filled in.
+
+    Kernels trust all this.
+    """
+    if isinstance(fresh, np.ndarray | float | int):
+        return None if is_like(kept, fresh) else f"{name} is not {described(fresh)}"
+    if type(kept) is not type(fresh):
+        return f"{name} is a {type(kept).__name__}, not a {type(fresh).__name__}"
+    pairs = parts_of(kept, fresh)
+    if pairs is None:
+        return f"{name} has other items than it should"
+    faults = (unlike(a, b, problem, f"{name}.{part}") for part, a, b in pairs)
+    if fault := next(filter(None, faults), None):
+        return fault
+    values = kept if isinstance(kept, tuple) else (kept,)
+    wrong = any(not value.valid(problem) for value in values if hasattr(value, "valid"))
+    return f"{name} has numbers that are out of range" if wrong else None
+
+
+def is_like(kept: Any, fresh: np.ndarray | float) -> bool:
+    """The same for numbers, and arrays of them."""
+    if isinstance(fresh, np.ndarray):
+        same = isinstance(kept, np.ndarray) and kept.shape == fresh.shape and kept.dtype == fresh.dtype
+        largest = 2.0 ** (np.finfo(fresh.dtype).maxexp // 2)  # so that squares are numbers
+        return same and kept.flags.c_contiguous and bool(np.all(np.abs(kept) < largest))
+    if isinstance(fresh, float):
+        return isinstance(kept, float) and not math.isnan(kept)
+    return type(kept) is type(fresh) and kept >= 0
+
+
+def described(fresh: np.ndarray | float) -> str:
+    if isinstance(fresh, np.ndarray):
+        return f"{' x '.join(map(str, fresh.shape))} numbers of {fresh.dtype}"
+    return "a number" if isinstance(fresh, float) else "a count" if type(fresh) is int else "true or false"
+
+
+def parts_of(kept: Any, fresh: Any) -> list[tuple[Any, Any, Any]] | None:
+    """Name, value out of a file and fresh value of each item or field; None where these are not the same."""
+    if isinstance(fresh, dict):
+        return [(name, kept[name], fresh[name]) for name in fresh] if kept.keys() == fresh.keys() else None
+    if isinstance(fresh, list | tuple):
+        any_number = isinstance(fresh, tuple) and not fresh
+        return list(zip(range(len(fresh)), kept, fresh)) if any_number or len(kept) == len(fresh) else None
+    if not hasattr(fresh, "__dict__"):
+        return []
+    anew = {name: vars(fresh)[name] for name in getattr(fresh, "made_anew", ())}
+    vars(kept).update(anew)
+    return [(name, getattr(kept, name), value) for name, value in vars(fresh).items() if name not in anew]
+
+
 def check_factors(factors: Sequence[Any], problem: Problem) -> None:
     """Kernels trust shapes and types, so factors that come from a file are compared with what they should be."""
     shapes, kind = [(dim, problem.rank) for dim in problem.data.shape], problem.data.dtype
     if len(factors) != len(shapes):
         raise ArchiveError(f"the checkpoint holds {len(factors)} factors, not {len(shapes)}")
     for A, shape in zip(factors, shapes):
-        right = isinstance(A, np.ndarray) and A.shape == shape and A.dtype == kind and A.flags.c_contiguous
-        if not right or not np.all(np.isfinite(A)):
+        if unlike(A, np.empty(shape, kind), problem):
             raise ArchiveError(f"the checkpoint holds a factor that is not {shape[0]} x {shape[1]} numbers of {kind}")
+    if not feasible(factors, problem):
+        raise ArchiveError("the checkpoint holds factors that are not within the bounds of the problem")
+
+
+def feasible(factors: Sequence[np.ndarray], problem: Problem) -> bool:
+    """Whether factors are within their bounds, of a size that can be computed with, and equal where they are one;
+    further structure is not looked at."""
+    for A, structure in zip(factors, problem.structures):
+        _, lower, upper = structure.elementwise.box(A) if structure.elementwise else (0, -np.inf, np.inf)
+        if np.any(lower > A) or np.any(upper < A) or (structure.nonnegative and np.any(A < 0)):
+            return False
+    with np.errstate(all="ignore"):
+        return math.isfinite(problem.objective(factors)) and all(map(np.array_equal, factors, problem.tied(factors)))

@@ -16,7 +16,7 @@ import numpy as np
 from .. import kernels
 from ..problem import Expansion, Factors, Problem
 from ..structures import Structure
-from .base import Solver, Step
+from .base import Solver, Step, feasible
 
 
 @dataclass
@@ -29,6 +29,11 @@ class Momentum:
     ceiling_growth: float = 1.01
     shrink: float = 1.5
     resting: bool = True  # no extrapolation in the first step, and after a failure, so that it succeeds
+
+    made_anew: ClassVar[tuple[str, ...]] = ("growth", "ceiling_growth", "shrink")
+
+    def valid(self, problem: Problem) -> bool:
+        return 0 <= self.beta <= 1 and 0 <= self.ceiling <= 1
 
     @property
     def current(self) -> float:
@@ -62,6 +67,9 @@ class State:
     stationarity: list[float]  # the latest estimate of each mode, from before its last update
 
     made_anew: ClassVar[tuple[str, ...]] = ("expansions", "boxes", "rng", "tol")
+
+    def valid(self, problem: Problem) -> bool:
+        return all(feasible(factors, problem) for factors in (self.factors, self.points, self.origins))
 
     @property
     def beta(self) -> float:

@@ -8,16 +8,17 @@ weights, and alternating rounds over all parts so far.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import ArchiveError, warn
+from ..errors import warn
 from ..init.empty import Empty
 from ..oracles.chain import GAP, Atom, next_atom
 from ..problem import Factors, Problem
-from .base import AT_LEAST_0, WHOLE, Solver, Step, one_of, require, twin
+from .base import AT_LEAST_0, WHOLE, Solver, Step, feasible, one_of, require, twin
 from .block import least_squares_only
 from .hals import HALS
 from .symmetric_cd import SymmetricCD
@@ -43,6 +44,15 @@ class Rung:
     bound: float  # no part could have lowered it by more; infinite where that was not certified, NaN for one taken away
     status: str  # "closed", "open", "not certified" or "pruned"
     factors: Factors | None  # tall, where the solver was told to keep them
+
+    def valid(self, problem: Problem) -> bool:
+        return self.of(problem.data.shape)
+
+    def of(self, shape: tuple[int, ...]) -> bool:
+        """Whether it can be about a matrix of this shape."""
+        numbers = self.objective, self.relative_error, self.gain
+        fits = self.factors is None or [A.shape for A in self.factors] == [(dim, self.rank) for dim in shape]
+        return fits and self.rank >= 0 and not any(map(math.isnan, numbers))
 
     @property
     def W(self) -> np.ndarray:
@@ -80,7 +90,11 @@ class Growth:
     rng: np.random.RandomState
     tol: float
 
-    made_anew: ClassVar[tuple[str, ...]] = ("rng", "tol")
+    made_anew: ClassVar[tuple[str, ...]] = ("tied", "rng", "tol")
+
+    def valid(self, problem: Problem) -> bool:
+        empty = self.count <= problem.rank and not any(A[:, self.count :].any() for A in self.factors)
+        return empty and feasible(self.factors, problem)
 
 
 @dataclass(frozen=True)
@@ -145,11 +159,6 @@ class Greedy(Solver):
         given = problem.living(factors)
         count = given[0].shape[1]
         parts, full, tied = padded(problem, given), count == problem.rank, bool(problem.symmetric)
-        if full:
-            warn(
-                f"the start has all {count} parts already, so none is found one at a time: leave out init, or give one "
-                "with parts that are zero"
-            )
         return Growth(parts, problem.fit(parts), count, (), full, None, tied, rng, tol)
 
     def kept(self, state):
@@ -159,14 +168,13 @@ class Greedy(Solver):
         return kept
 
     def restore(self, problem, factors, tol, rng, kept):
-        bare = twin(kept)
-        bare.inner = None
-        state = super().restore(problem, factors, tol, rng, bare)
-        if not 0 <= state.count <= problem.rank:
-            raise ArchiveError(f"the checkpoint holds {state.count} parts, not up to {problem.rank}")
-        if kept.inner is not None:
+        inner = getattr(kept, "inner", None)
+        if inner is not None:
+            kept.inner = None  # as in a fresh state: it has a problem of its own
+        state = super().restore(problem, factors, tol, rng, kept)
+        if inner is not None:
             narrow = replace(problem, rank=state.count)
-            state.inner = ALTERNATING[state.tied]().restore(narrow, compact(state), tol, rng, kept.inner)
+            state.inner = ALTERNATING[state.tied]().restore(narrow, compact(state), tol, rng, inner)
         return state
 
     def details(self, problem, state):
@@ -175,6 +183,11 @@ class Greedy(Solver):
     def step(self, problem, state):
         if not state.full:
             return self.grow(problem, state)
+        if state.count == problem.rank and not state.path and state.inner is None:
+            warn(
+                f"the start has all {state.count} parts already, so none is found one at a time: leave out init, or "
+                "give one with parts that are zero"
+            )
         if self.prune is not None and state.count > self.prune:
             return self.shrink(problem, state)
         narrow, parts = problem.without_empty(state.factors)

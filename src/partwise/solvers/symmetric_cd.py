@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import kernels
-from ..problem import Factors
-from .base import WHOLE, Solver, Step, require
+from ..problem import Factors, Problem
+from .base import WHOLE, Solver, Step, feasible, require
 from .block import Momentum
 
 
@@ -23,6 +23,9 @@ class SymmetricState:
     momentum: Momentum | None  # None: no extrapolation
     objective: float  # at the factors
     stationarity: float  # the latest estimate, from on the way to them
+
+    def valid(self, problem: Problem) -> bool:
+        return feasible(self.factors, problem) and feasible((self.point, self.point), problem)
 
     @property
     def beta(self) -> float:

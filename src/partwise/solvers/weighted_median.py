@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,6 +27,9 @@ class MedianState(State):
     gained: float = 0.0  # by them
     left: float = 0.0  # what the last pass found, and was too little to go on with
     steady: bool = False  # no extrapolation, which leaves 0/1 values
+
+    def valid(self, problem):
+        return super().valid(problem) and (not any(self.tops) or math.prod(self.tops) == problem.data.level)
 
     @property
     def beta(self):

@@ -29,7 +29,8 @@ class Projection(Structure):
 
     `name` is what messages call it. Say `exact=True` if the answer is the nearest, `convex=True` if the set is convex,
     `cone=True` if with A also t A is in it for all t > 0 (then units do not matter), `nonnegative=True` if it has no
-    negative entries, `interchangeable=True` if it treats all parts alike. A result is saved without the function.
+    negative entries, `interchangeable=True` if it treats all parts alike. A result is saved without the function, and a
+    checkpoint with a fingerprint of it.
     """
 
     function: Callable[[np.ndarray], np.ndarray]
