@@ -521,7 +521,7 @@ SIZED = {
 @ignore_unfinished
 @pytest.mark.parametrize(("W", "H"), SIZED.values(), ids=SIZED)
 def test_two_factors_that_fix_the_scale_of_every_part_get_a_warning(W, H):
-    settings = {"max_iter": 1, "n_init": 1, "random_state": 0}
+    settings = {"solver": PALM(), "max_iter": 1, "n_init": 1, "random_state": 0}
     with pytest.warns(UserWarning, match="both fix the size of every component, so W H cannot adapt") as caught:
         pw.factorize(PLANTED.X, 4, structure_W=W, structure_H=H, **settings)
     assert caught[0].filename == __file__

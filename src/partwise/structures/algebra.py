@@ -147,12 +147,12 @@ def in_turns(entries: Elementwise, others: list[Structure]) -> Structure:
 
 def by_vectors(parts: list[Structure]) -> list[Structure]:
     """What is said of the same vectors as one structure, where it has a closed form."""
-    found = [part for part in parts if not isinstance(part, Vectors)]
     for per in PER:
-        same: list[Structure] = [part for part in parts if isinstance(part, Vectors) and part.per == per]
-        whole = Vectors.together(FREE, same) if same else None
-        found += same if whole is None else [whole]
-    return found
+        same = [part for part in parts if isinstance(part, Vectors) and part.per == per]
+        whole = Vectors.together(FREE, list(same)) if len(same) > 1 else None
+        if whole is not None:
+            parts = [whole if part is same[0] else part for part in parts if part not in same[1:]]
+    return parts
 
 
 def merged(parts: list[Elementwise], what: str) -> Elementwise:
