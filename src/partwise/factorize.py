@@ -108,7 +108,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         Threads to use at most. None: the cores of this process, or what OMP_NUM_THREADS or threadpoolctl allow.
     normalize : "balanced", "W", "H", ("W" or "H", "l1" or "l2" or "max"), or None
         Where the scale of a part goes: evenly to both factors, or all to one so that the parts of the factor
-        named have norm 1. "balanced" applies where both structures allow any scale, and leaves others alone.
+        named have norm 1. Parts whose scale a structure fixes (held, bounded, of norm 1) stay as they are.
     sort : bool
         Order parts by their share of the fit, `|W[:, k]| |H[k, :]|`, where the structures treat parts alike.
     random_state : int, RandomState, Generator or None
