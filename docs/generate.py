@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -100,10 +102,10 @@ def symmetric_solvers() -> list[str]:
 
 def problem_of(X, loss, stated):
     """The problem, or None where the loss does not take such factors or such data."""
-    try:
+    with warnings.catch_warnings(), suppress(ValueError):
+        warnings.simplefilter("ignore")  # such as: both factors fix the scale
         return pose(as_data(X), registry.resolve("loss", loss), (stated, stated), 3)
-    except ValueError:
-        return None
+    return None
 
 
 def mark(solver, loss, structure) -> str:

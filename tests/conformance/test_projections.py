@@ -913,6 +913,13 @@ def test_extreme_matrices_are_no_obstacle():
             assert np.allclose(structure.prox(scale * A, 0.0) / size, structure.prox(A, 0.0), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("stated", [case.structure for case in COMPOSITES.values()], ids=COMPOSITES)
+def test_composites_of_extreme_matrices_are_numbers(stated):
+    rng, structure = np.random.default_rng(0), stated.bind(TIED, False, "W")
+    for scale, dtype in ((1e200, np.float64), (1e-200, np.float64), (1e30, np.float32)):
+        assert np.all(np.isfinite(structure.settle((scale * rng.normal(size=TIED)).astype(dtype))))
+
+
 # -- zeros are exact -----------------------------------------------------------------------------------
 
 DUST = 1e-30

@@ -352,7 +352,9 @@ class Turns(Structure):
 
 def leap(step: np.ndarray, last: np.ndarray) -> np.ndarray:
     """What is left of steps that shrink by the same factor each, as the last two do; many, where they do not shrink."""
-    share = float(np.vdot(step, last)) / max(float(np.vdot(last, last)), np.finfo(step.dtype).tiny)
+    size = np.max(np.abs(last)) or 1.0  # squares could be no numbers
+    one, other = (B.astype(np.float64) / size for B in (step, last))
+    share = float(np.vdot(one, other)) / (float(np.vdot(other, other)) or 1.0)
     return step * step.dtype.type(MANY if share >= 1 else max(share, 0) / (1 - share))
 
 

@@ -236,7 +236,8 @@ def lengths(A: np.ndarray, axis: int) -> np.ndarray:
     if axis:
         return np.sqrt(np.einsum("ij,ij->i", A, A, dtype=np.float64))[:, None]
     # a sum along rows that lie in one piece is by halves: that of a long column one by one is off by more
-    return np.sqrt(np.sum(np.square(np.ascontiguousarray(A.T), dtype=np.float64), axis=1))[None]
+    with np.errstate(over="ignore"):
+        return np.sqrt(np.sum(np.square(np.ascontiguousarray(A.T), dtype=np.float64), axis=1))[None]
 
 
 def two_values(entries: Elementwise) -> bool:
