@@ -22,7 +22,7 @@ from partwise import structures as s
 
 SIZE = 5  # entries of a vector that is small enough to go through all supports
 MANY = 180  # vectors of a case, each compared on its own
-FACTORS = 52  # of a case whose vectors depend on each other
+FACTORS = 39  # of a case whose vectors depend on each other
 TIED = (5, 3)  # of a factor whose components depend on each other
 NEAR = 1e-9  # of a squared distance, the square of the vector being 1
 STEP = 0.7
@@ -847,7 +847,7 @@ def test_nearest_point_beats_feasible_neighbours(case):
     for A in samples(case, seed=1)[:2]:
         B = structure.prox(A, step)
         best = case.objective(B, A, step)
-        for trial in range(200):
+        for trial in range(60):
             neighbour = structure.settle(B + rng.normal(scale=(1e-3, 0.1, 1.0)[trial % 3], size=A.shape))
             assert np.all(case.off(neighbour) <= tolerance(neighbour, case))
             assert np.all(best <= case.objective(neighbour, A, step) + NEAR * case.scale(A))
