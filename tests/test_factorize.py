@@ -155,7 +155,10 @@ TOPICS = {
     "weights that add up to 1": ({"structure_W": "simplex"}, "divide each sample of W by its l1 norm after the fit"),
     "norm 1": ({"structure_W": s.NonNegative() & s.UnitNorm()}, r"normalize=\('W', 'l2'\)"),
     "few nonzeros": ({"structure_W": "nonnegative & sparse(2)"}, "L1 penalties on both factors"),
-    "several": ({"structure_H": s.Simplex() & s.Orthogonal()}, "L1 penalties on both factors.* or divide each feature of H"),
+    "several": (
+        {"structure_H": s.Simplex() & s.Orthogonal()},
+        "L1 penalties on both factors.* or divide each feature of H",
+    ),
     "0/1": ({"structure_H": s.Binary()}, "use loss='frobenius' or 'l1'"),
     "shape": ({"structure_H": "nonnegative & smooth(1)"}, "use loss='frobenius'.$"),
     "with a solver": ({"structure_H": s.Simplex(), "solver": "newton_kl"}, "use loss='frobenius', or divide"),

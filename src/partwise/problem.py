@@ -22,7 +22,7 @@ from .errors import warn
 from .losses import Loss
 from .losses.beta import SMALLEST
 from .structures import Structure
-from .units import MAX_EXPONENT, exponent_of, times_power
+from .units import power_scaled, shared_units, times_power
 
 Factors = Sequence[np.ndarray]
 
@@ -79,9 +79,6 @@ class Measured(NamedTuple):
     stationarity: float
 
 
-FACTOR_EXPONENT = 1000  # the largest and smallest unit of a factor: beyond, it would not be a number
-ANCHOR_EXPONENT = MAX_EXPONENT // 2  # the same of one that its bounds set: two of them make a unit of X
-
 # The normal equations give |X - WH|^2 as a difference of numbers near |X|^2. Below this share of |X|^2 the
 # residual is summed entry by entry, unless X is so sparse that this would cost far more than an iteration.
 CANCELLATION = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
@@ -129,29 +126,30 @@ class Problem:
         assert isinstance(known, Quadratic)
         gram, cross = known
         A = factors[mode]
-        own = gram_of(A).astype(np.float64)
-        model = float(np.vdot(gram, own)) - self.structures[mode].ridge * float(np.trace(own))
-        ignored = self.ignored(factors)
-        value = 0.5 * (self.data.norm2 - 2 * kernels.of(A).inner(A, cross) + model - ignored)
-        if value < CANCELLATION[self.data.dtype] * (self.data.norm2 + ignored) and self.direct_is_cheap:
+        value = 0.5 * (self.data.norm2 - 2 * kernels.of(A).inner(A, cross) + self.model_norm2(A, mode, gram))
+        if value < CANCELLATION[self.data.dtype] * self.data.norm2 and self.direct_is_cheap:
             return self.direct_fit(factors)
         return max(value, 0.0)
 
-    def ignored(self, factors: Factors) -> float:
-        """The sum of squares of the model where X does not count, and is 0."""
-        return 0.0
+    def model_norm2(self, A: np.ndarray, mode: int, gram: np.ndarray) -> float:
+        """`|[[A]]|^2` from one factor and the normal equations in it, where X counts."""
+        own = gram_of(A).astype(np.float64)
+        return float(np.vdot(gram, own)) - self.structures[mode].ridge * float(np.trace(own))
 
     def direct_fit(self, factors: Factors) -> float:
         """The loss summed entry by entry, in double precision."""
         return self.data.loss(self.loss, factors)
 
-    def precise_fit(self, factors: Factors, fit: float | None = None) -> float:
-        """`fit` in double precision whatever the type of X: what is told of a result."""
+    def precise_fit(self, factors: Factors) -> float:
+        """`fit` in double precision whatever the type of X."""
+        problem, factors = self.in_double(factors)
+        return problem.fit(factors)
+
+    def in_double(self, factors: Factors) -> tuple[Problem, Factors]:
+        """The problem and the factors in double precision."""
         if self.data.dtype == np.float64:
-            return self.fit(factors) if fit is None else fit
-        if self.loss.quadratic and self.direct_is_cheap:
-            return self.direct_fit(factors)
-        return replace(self, data=self.data.double()).fit(tuple(A.astype(np.float64) for A in factors))
+            return self, factors
+        return replace(self, data=self.data.double()), self.tied(tuple(A.astype(np.float64) for A in factors))
 
     @property
     def direct_is_cheap(self) -> bool:
@@ -188,7 +186,10 @@ class Problem:
     def unreached(self, factors: Factors) -> int:
         """How many positive entries of X have a model of 0, where the loss would be infinite."""
         beta = self.loss.beta
-        return self.data.divergence(beta, factors)[1] if beta is not None and beta <= 1 else 0
+        if beta is None or beta > 1:
+            return 0
+        problem, factors = self.in_double(factors)
+        return problem.data.divergence(beta, factors)[1]
 
     @cached_property
     def size(self) -> float:
@@ -255,21 +256,38 @@ class Problem:
 
     def measure(self, factors: Factors) -> Measured:
         """The loss and the stationarity together, at one product with X for each factor to solve for."""
-        fit, worst = None, 0.0
+        fit, found = None, []
         for mode in self.modes:
             expansion = self.expansion(factors, mode)
             fit = self.fit(factors, mode, expansion) if fit is None else fit
-            worst = max(worst, self.stationarity_of(factors, mode, expansion))
-        return Measured(self.fit(factors) if fit is None else fit, worst)
+            found.append(self.stationarity_of(factors, mode, expansion))
+        return Measured(self.fit(factors) if fit is None else fit, largest(found))
+
+    def precise(self, factors: Factors) -> Measured:
+        """`measure` in double precision whatever the type of X: reported values.
+
+        Where the loss has kinks, entries are at their best values in the precision that they have, or not. Where
+        entries are tied to each other, what can be gained is seen from the nearest point of the set in double precision.
+        """
+        if self.data.dtype == np.float64:
+            return self.measure(factors)
+        problem, precise = self.in_double(factors)
+        if self.loss.beta is None:
+            return Measured(problem.fit(precise), self.stationarity(factors))
+        if all(structure.elementwise for structure in self.structures):
+            return problem.measure(precise)
+        nearest = tuple(structure.settle(A) for structure, A in zip(self.structures, precise))
+        return Measured(problem.fit(precise), problem.stationarity(nearest))
 
     def stationarity_of(self, factors: Factors, mode: int, expansion: Expansion) -> float:
         """The same for one mode."""
         if self.separable:
-            return float(np.max(self.row_stationarity(factors, mode, expansion), initial=0.0))
+            return largest(self.row_stationarity(factors, mode, expansion))
         A = factors[mode]
         if isinstance(expansion, Kinks):
             return float(expansion.unsettled.sum()) / A.size
-        return self.relative_gain(self.structures[mode].gains(A, *self.slopes(A, mode, expansion)))
+        slopes = self.slopes(A, mode, expansion)
+        return self.relative_gain(np.where(defined(*slopes).all(), self.structures[mode].gains(A, *slopes), np.nan))
 
     def slopes(self, A: np.ndarray, mode: int, expansion: Quadratic | Tangent) -> tuple[np.ndarray, np.ndarray]:
         """The gradient at A and second derivatives, as the `gains` of its structure take them: where entries are tied
@@ -280,14 +298,15 @@ class Problem:
 
     def relative_gain(self, gains: np.ndarray) -> float:
         """`sqrt(2 gain) / size` of the component that can gain most."""
-        return float(ratio(math.sqrt(2 * np.max(gains, initial=0.0)), self.size))
+        return float(ratio(math.sqrt(2 * largest(gains)), self.size))
 
     def row_stationarity(self, factors: Factors, mode: int, expansion: Expansion) -> np.ndarray:
         """Stationarity of each row of the only free factor, (dim,)."""
         A = factors[mode]
         if isinstance(expansion, Kinks):
             return expansion.unsettled / self.rank
-        gains = self.structures[mode].row_gains(A, *self.slopes(A, mode, expansion))
+        slopes = self.slopes(A, mode, expansion)
+        gains = np.where(defined(*slopes), self.structures[mode].row_gains(A, *slopes), np.nan)
         sizes = self.row_sizes(mode)
         return np.sqrt(2 * gains) / np.where(sizes > 0, sizes, self.size or 1.0)
 
@@ -333,36 +352,39 @@ class Problem:
         return times_power(objective, self.loss.degree * sum(self.exponents))
 
     def normalized(self) -> Problem:
-        """The same problem in units where the largest entry of X is near 1, and the bounds of a factor too.
+        """The same problem in units where the largest entry of X is near 1, and entries of the factors too where their
+        bounds and X allow it; in double precision where the loss needs it.
 
         Units are powers of two, so nothing is rounded, and factors without bounds share the unit of X equally.
         """
-        bounds = {mode: exponent_of(s.magnitude) for mode, s in enumerate(self.structures) if s.magnitude > 0}
-        anchored = {mode: max(-ANCHOR_EXPONENT, min(ANCHOR_EXPONENT, e)) for mode, e in bounds.items()}
-        n_free, taken = len(self.structures) - len(anchored), sum(anchored.values())
-        shared = 0
-        if n_free:
-            share = round((exponent_of(max(map(abs, self.data.extremes))) - taken) / n_free)
-            shared = max(-FACTOR_EXPONENT, min(FACTOR_EXPONENT, (MAX_EXPONENT - taken) // n_free, share))
-        exponents = tuple(anchored.get(mode, shared) for mode in range(len(self.structures)))
+        kind, top = self.data.stored, max(map(abs, self.data.extremes))
+        exponents = shared_units(top, [s.magnitudes for s in self.structures], kind)
         objective_exponent = self.loss.degree * sum(exponents)
-        structures = tuple(s.rescaled(e, objective_exponent) for s, e in zip(self.structures, exponents))
-        return replace(self, data=self.data.scaled(2.0 ** sum(exponents)), structures=structures, exponents=exponents)
+        scaled = (s.rescaled(e, objective_exponent) for s, e in zip(self.structures, exponents))
+        structures = tuple(s.elementwise.rounded(kind) if s.elementwise else s for s in scaled)
+        data = self.data.double() if self.loss.needs_double else self.data
+        return replace(self, data=data.scaled(2.0 ** sum(exponents)), structures=structures, exponents=exponents)
 
     def to_user(self, factors: Factors) -> Factors:
-        """Factors of this problem in the user's units."""
-        with np.errstate(over="ignore"):
-            found = tuple(np.ldexp(A, exponent) for A, exponent in zip(factors, self.exponents))
-        if not all(np.all(np.isfinite(A)) for A in found):
-            raise ValueError(
-                f"a factor has entries beyond the largest number of {self.data.dtype}: the entries of X are close to "
-                "it. Divide X by a thousand, or give it in double precision."
-            )
-        return found
+        """Factors of this problem in the user's units and the type of X, within the numbers that there are of it."""
+        kind = self.data.stored
+        most = np.finfo(kind).max
+        scaled = (power_scaled(A, exponent) for A, exponent in zip(factors, self.exponents))
+        return tuple(np.clip(A, -most, most, out=A).astype(kind, copy=False) for A in scaled)
 
     def from_user(self, factors: Factors) -> Factors:
         """Factors in the user's units as factors of this problem."""
-        return tuple(np.ldexp(A, -exponent) for A, exponent in zip(factors, self.exponents))
+        kind = self.data.dtype
+        return tuple(power_scaled(A.astype(kind, copy=False), -e) for A, e in zip(factors, self.exponents))
+
+    def as_told(self, factors: Factors) -> Factors:
+        """The factors that the user is given, in the units of this problem: the same, unless the user's have another
+        type or are so extreme that numbers there are rounded, or end."""
+        kind = self.data.stored
+        if kind == self.data.dtype and max(map(abs, self.exponents)) <= np.finfo(kind).maxexp // 4:
+            return factors
+        told = self.from_user(self.to_user(factors))
+        return factors if all(map(np.array_equal, told, factors)) else told
 
 
 def pose(data: Data, loss: Loss, structures: Sequence[Structure], rank: int) -> Problem:
@@ -419,4 +441,16 @@ def hadamard(arrays: Iterable[np.ndarray]) -> np.ndarray:
 def ratio(a: float | np.ndarray, b: float | np.ndarray) -> np.ndarray:
     """`a / b` for a, b >= 0, with 0 / 0 = 0 and a / 0 infinite."""
     a = np.asarray(a, dtype=np.float64)
-    return np.divide(a, b, out=np.where(a > 0, np.inf, 0.0), where=np.asarray(b) > 0)
+    return np.divide(a, b, out=np.where(a > 0, np.inf, a), where=np.asarray(b) > 0)
+
+
+def largest(measures: Sequence[float] | np.ndarray) -> float:
+    """The largest of some measures, at least 0; NaN if any is, since then nothing is known."""
+    return float(np.max(measures, initial=0.0))
+
+
+def defined(G: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """In which rows slopes and second derivatives are numbers, (dim,) or one for all: elsewhere a gain says nothing."""
+    if np.isfinite(G).all() and np.isfinite(d).all():
+        return np.ones(1, dtype=bool)
+    return np.isfinite(G).all(axis=1) & np.isfinite(d).all(axis=1)

@@ -121,8 +121,7 @@ def resolve(kind: str, spec):
     if isinstance(spec, base):
         return spec
     if kind == "loss" and (number := as_number(spec)) is not None:
-        named = {2.0: losses.Frobenius, 1.0: losses.KL, 0.0: losses.ItakuraSaito}
-        return named[number]() if number in named else losses.Beta(number)
+        return losses.divergence_of(number)
     if not isinstance(spec, str):
         known, got = ", ".join(map(repr, names)), SHORT.repr(spec)
         raise TypeError(f"{kind} must be one of {known}, or a partwise {base.__name__}; got {got}")

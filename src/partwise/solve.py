@@ -273,7 +273,7 @@ class Watch:
 
     def measured(self, factors: Factors) -> Measured:
         problem, parts = self.problem.without_empty(factors) if self.partly else (self.problem, factors)
-        return problem.measure(parts)
+        return problem.precise(parts)
 
     def record(
         self, n_iter: int, factors: Factors, objective: float, stationarity: float, done: bool = False
@@ -316,15 +316,17 @@ class Watch:
         return "callback" if stop else None
 
     def finish(self, factors: Factors, status: str) -> Run:
-        """The last line of the history gets its numbers in full precision, and the true stationarity."""
-        problem, last = self.problem, self.history[-1]
-        fit, stationarity = self.exact or self.measured(factors)
-        fit = problem.precise_fit(factors, fit)
+        """The last line of the history gets the numbers of the factors that are given out, in double precision."""
+        problem, last, reached = self.problem, self.history[-1], factors
+        factors = problem.as_told(reached)
+        fit, stationarity = self.exact if self.exact and factors is reached else self.measured(factors)
         objective = problem.user_objective(fit + problem.penalty(factors))
         self.history[-1] = last._replace(objective=objective, stationarity=stationarity)
         through = last.stationarity < np.inf  # else the solver was still on its way
         if status == "max_iter" and last.n_iter > 1 and through and stationarity <= self.limits.tol:
             status = "converged"
+        if status == "converged" and not stationarity <= self.limits.tol:
+            status = "stalled"
         return Run(factors, tuple(self.history), status, fit, self.failure)
 
     def called_off(self, record: Record, factors: Factors) -> bool:

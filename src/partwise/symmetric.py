@@ -46,12 +46,24 @@ class SymmetricProblem(Problem):
         """A twice, from the first."""
         return factors[0], factors[0]
 
-    def ignored(self, factors: Factors) -> float:
-        """`sum_i (A A')_ii^2` where the diagonal does not count."""
+    def model_norm2(self, A: np.ndarray, mode: int, gram: np.ndarray) -> float:
+        """`|A A'|^2`, or `sum_{i != j} (a_i' a_j)^2` where the diagonal does not count.
+
+        The latter is the difference of `|A'A|^2` and `sum_i |a_i|^4`, which says nothing where a few rows are far
+        longer than the others: those are left out, and their products with all rows summed one by one. Once no row has more
+        than `1 / (2 rank)` of all squares, the sum that is subtracted is at most half of the other."""
         if self.diagonal:
-            return 0.0
-        A = factors[0].astype(np.float64, copy=False)
-        return float(np.square(np.einsum("ik,ik->i", A, A)).sum())
+            return super().model_norm2(A, mode, gram)
+        A = A.astype(np.float64, copy=False)
+        norms2 = np.einsum("ik,ik->i", A, A)
+        order = np.argsort(norms2)
+        total = np.cumsum(norms2[order])
+        rest = order[: np.max(np.flatnonzero(norms2[order] * 2 * self.rank <= total), initial=-1) + 1]
+        long = np.setdiff1d(order, rest)
+        across = np.square(A[long] @ A.T)
+        across[np.arange(long.size), long] = 0
+        pairs = 2 * across.sum() - across[:, long].sum()
+        return float(np.square(gram_of(A[rest])).sum() - np.square(norms2[rest]).sum() + pairs)
 
     def direct_fit(self, factors: Factors) -> float:
         if self.diagonal:

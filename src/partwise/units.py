@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 LEAST, MOST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
-MAX_EXPONENT = 1023  # the largest power of two that is a number
+LARGEST = 1023  # exponent of a unit that is a number, and whose entries are
+TOP = 24  # a unit is at least this far below the largest number of its type, so that entries may be above 1
 EXTREME = 300  # of a number whose square is about to vanish, or too large
-FURTHEST = 2200  # a power of two that takes the smallest number beyond the largest
 
 
 def exponent_of(value: float) -> int:
@@ -17,15 +17,41 @@ def exponent_of(value: float) -> int:
 
 def unit_of(value: float) -> float:
     """The power of two nearest to a magnitude that is a number."""
-    return 2.0 ** min(exponent_of(value), MAX_EXPONENT)
+    return 2.0 ** min(exponent_of(value), LARGEST)
 
 
 def times_power(value: float, exponent: float) -> float:
-    """`value * 2**exponent`, infinite or 0 where that is no number; in steps, each of which is one."""
-    quarter, rest = divmod(min(max(exponent, -FURTHEST), FURTHEST), 4)
-    for step in (quarter, quarter, quarter, quarter + rest):
-        value *= 2.0**step
-    return value
+    """`value * 2**exponent`, infinite or 0 where that is no number."""
+    whole = math.floor(exponent)
+    value *= 2.0 ** (exponent - whole)
+    try:
+        return math.ldexp(value, whole)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def power_scaled(A, exponent: int):
+    """The same of arrays, in their own type."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(A, exponent)
+
+
+def shared_units(size: float, magnitudes, dtype) -> tuple[int, int]:
+    """Exponents of the units of two factors whose product is about `size`: as equal as the magnitudes allow, the least
+    and the most that entries of each factor are known to reach.
+
+    Their sum depends on `size` alone, so that X is near 1 in these units whatever the bounds.
+    """
+    half = min(round(exponent_of(size) / 2), LARGEST // 2)
+    ends = [
+        (exponent_of(least) if least > 0 else -math.inf, exponent_of(most) if 0 < most < math.inf else math.inf)
+        for least, most in magnitudes
+    ]
+    low, high = max(ends[0][0], 2 * half - ends[1][1]), min(ends[0][1], 2 * half - ends[1][0])
+    own = min(max(half, low), high) if low <= high else round((low + high) / 2)
+    most = np.finfo(dtype).maxexp - TOP
+    own = int(min(max(own, -most, 2 * half - most), most, 2 * half + most))
+    return own, 2 * half - own
 
 
 def in_units(bounds, exponent: int | np.ndarray):

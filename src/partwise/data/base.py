@@ -61,9 +61,20 @@ class Data(ABC):
         half = round(exponent / 2)
         return kind(2.0**half), kind(2.0 ** (exponent - half))
 
-    @abstractmethod
     def double(self) -> "Data":
-        """The same data in double precision."""
+        """The same data, computed with in double precision. They stay as they are stored: numbers are converted where
+        they are read, and what is known of them was computed in double precision already."""
+        if self.dtype == np.float64:
+            return self
+        data = replace(self, dtype=np.dtype(np.float64))
+        known = {name: value for name, value in self.__dict__.items() if name not in data.__dict__}
+        data.__dict__.update({name: value for name, value in known.items() if name != "inverse_scale"})
+        return data
+
+    @property
+    def stored(self) -> np.dtype:
+        """The type of the numbers that are stored."""
+        return self.values.dtype
 
     @abstractmethod
     def compressed(self) -> "Data":

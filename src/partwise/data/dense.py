@@ -58,9 +58,6 @@ class Dense(Data):
     def product(self, B, scale, mode):
         return kernels.of(self.array).dense_product(self.array if mode == 0 else self.array.T, B, scale)
 
-    def double(self):
-        return replace(self, array=self.array.astype(np.float64), dtype=np.dtype(np.float64))
-
     def compressed(self):
         array = self.array if self.array.flags.c_contiguous else self.array.T
         values, indices, indptr = kernels.of(array).compress(array)

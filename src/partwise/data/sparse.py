@@ -54,10 +54,6 @@ class Sparse(Data):
             return kernel.transposed_product(self.rows, B, scale, self.shape[1])
         return kernel.sparse_product(self.unfolded(mode), B, scale)
 
-    def double(self):
-        indptr, indices, values = self.rows
-        return replace(self, rows=(indptr, indices, values.astype(np.float64)), dtype=np.dtype(np.float64))
-
     def compressed(self):
         return self
 

@@ -59,10 +59,10 @@ def rescaled(factors, entries) -> list[np.ndarray]:
     factors = list(factors)
     for mode, structure in enumerate(entries):
         if structure.binary:
-            top = factors[mode].max(axis=0)
-            factors[mode] = factors[mode] / np.where(top > 0, top, 1) * structure.magnitude
+            top, one = factors[mode].max(axis=0), structure.magnitudes[1]
+            factors[mode] = factors[mode] / np.where(top > 0, top, 1) * one
             if not entries[1 - mode].binary:
-                factors[1 - mode] = factors[1 - mode] * (top / structure.magnitude)
+                factors[1 - mode] = factors[1 - mode] * (top / one)
     return factors
 
 

@@ -1,7 +1,7 @@
 """Losses: how far a reconstruction may be from the data."""
 
 from .base import Loss
-from .beta import KL, Beta, Divergence, Frobenius, ItakuraSaito
+from .beta import KL, Beta, Divergence, Frobenius, ItakuraSaito, divergence_of
 from .l1 import L1
 
-__all__ = ["KL", "L1", "Beta", "Divergence", "Frobenius", "ItakuraSaito", "Loss"]
+__all__ = ["KL", "L1", "Beta", "Divergence", "Frobenius", "ItakuraSaito", "Loss", "divergence_of"]

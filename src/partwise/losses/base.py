@@ -13,6 +13,7 @@ class Loss(ABC):
     degree: float  # d(c x, c y) = c**degree d(x, y): how the objective follows the units of X
     root = 0.5  # errors are told as `(loss / root)^root`: a norm for least squares, the sum itself for L1
     start: str | None = None  # the initialisation that suits it best, where that is not for all to say
+    needs_double = False  # float32 has no room for its derivatives: float32 data are computed with in double precision
     zero_weight = 1.0  # what an error under a zero of X counts
 
     explains = "the loss of 0"  # what `Result.explained` is a share of, in words

@@ -3,8 +3,12 @@ Computation 23(9). Least squares, Kullback-Leibler and Itakura-Saito are the mem
 
     d(x, y) = x^beta / (beta (beta - 1)) + y^beta / beta - x y^(beta - 1) / (beta - 1)
 
-and its limits at beta = 1 and beta = 0. Where the divergence would be infinite, y = 0 under x > 0 for beta <= 1, y is
-held at `FLOOR x`.
+and its limits at beta = 1 and beta = 0. Near these the terms are large and cancel; with r = x / y it is also
+
+    y^beta (r (r^(beta - 1) - 1) / (beta - 1) - (r - 1)) / beta  =  y^beta ((r - 1) - (r^beta - 1) / beta) / (1 - beta),
+
+and `r^a - 1 = expm1(a log r)` has all its digits. Where the divergence would be infinite, y = 0 under x > 0 for
+beta <= 1, y is held at `FLOOR x`.
 """
 
 from dataclasses import dataclass
@@ -17,6 +21,8 @@ from .base import Loss
 SPARSE = {1.0: 1 / 3, 2.0: 1 / 5}  # `sparse_below` by beta: elsewhere zeros of X cost as much as other entries
 FLOOR = 2.0**-40  # a model below this share of an entry of X counts as this share of it
 SMALLEST = 2.0**-200  # where x = 0 too
+NEAR = 0.25  # to 0 or 1: a beta for which terms cancel more than need be
+ROUNDING = 2.0**-50  # a beta so near to 0, 1 or 2 is that
 
 
 class Divergence(Loss):
@@ -43,6 +49,12 @@ class Divergence(Loss):
     def sparse_below(self, nonnegative):
         return SPARSE.get(self.beta, 0.0)
 
+    @property
+    def needs_double(self):
+        """Below beta = 1 small entries count as much as large ones or more, and `y^(beta - 2)` has a range that squares
+        that of X."""
+        return self.beta < 1
+
     def refuses(self, lowest, nonnegative):
         if self.beta == 2:
             return None
@@ -68,6 +80,12 @@ class Divergence(Loss):
         if beta == 0:
             ratio = X / Y
             return float(np.sum(ratio - np.log(ratio) - 1))
+        if abs(beta - 1) < NEAR:
+            ratio = X / Y
+            return float(np.sum(Y**beta * (ratio * power_less_one(ratio, beta - 1) - (ratio - 1)) / beta))
+        if abs(beta) < NEAR:
+            ratio = X / Y
+            return float(np.sum(Y**beta * ((ratio - 1) - power_less_one(ratio, beta)) / (1 - beta)))
         own = np.power(X, beta, out=np.zeros_like(X), where=X > 0) / (beta * (beta - 1))
         return float(np.sum(own + Y**beta / beta - X * Y ** (beta - 1) / (beta - 1)))
 
@@ -110,4 +128,19 @@ class Beta(Divergence):
         number = isinstance(self.beta, int | float | np.number) and not isinstance(self.beta, bool)
         if not number or not np.isfinite(self.beta):
             raise ValueError(f"beta must be a finite number, such as beta(1.5), got {self.beta!r}")
-        object.__setattr__(self, "beta", float(self.beta))
+        whole = round(self.beta)
+        near = whole in (0, 1, 2) and abs(self.beta - whole) <= ROUNDING
+        object.__setattr__(self, "beta", float(whole if near else self.beta))
+
+
+def divergence_of(beta: float) -> Divergence:
+    """The beta-divergence of this beta, by its name where it has one."""
+    loss = Beta(beta)
+    named = {2.0: Frobenius, 1.0: KL, 0.0: ItakuraSaito}
+    return named[loss.beta]() if loss.beta in named else loss
+
+
+def power_less_one(r, exponent):
+    """`(r^exponent - 1) / exponent` for r >= 0; where r = 0 as for positive exponents."""
+    logarithm = np.log(r, out=np.zeros_like(r), where=r > 0)
+    return np.where(r > 0, np.expm1(exponent * logarithm), -1.0) / exponent

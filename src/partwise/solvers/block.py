@@ -14,9 +14,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..problem import Expansion, Factors, Problem
+from ..problem import Expansion, Factors, Problem, Quadratic, largest
 from ..structures import Structure
 from .base import Solver, Step, feasible
+from .exact_rows import least_squares_rows
 
 
 @dataclass
@@ -147,7 +148,7 @@ class BlockDescent(Solver):
         else:
             retreat(state)
             state.stationarity[:] = known  # what was seen on the way speaks of points that are given up
-        return Step(state.factors, state.objective, max(state.stationarity))
+        return Step(state.factors, state.objective, largest(state.stationarity))
 
     def descend(self, problem: Problem, mode: int, state: State) -> Update:
         """Update one factor; what is known of the objective in the others is then stale."""
@@ -158,14 +159,16 @@ class BlockDescent(Solver):
             expansion = problem.expansion(state.points, mode)
             left = problem.row_stationarity(state.points, mode, expansion)
             if state.objective < np.inf:  # in the first step all move: at W = 0 the measure may see nothing to gain
-                rows = np.flatnonzero(left > max(state.tol, np.finfo(A.dtype).eps))
+                rows = np.flatnonzero(~(left <= max(state.tol, np.finfo(A.dtype).eps)))
             state.expansions[mode] = expansion
         elif state.expansions[mode] is None:
             state.expansions[mode] = self.expand(problem, mode, state)
         update = self.update(problem, mode, state, rows)
         state.points[mode] = update.factor
+        if problem.separable and isinstance(expansion, Quadratic):
+            state.points[mode] = least_squares_rows(problem, state.points, mode, expansion, rows)
         if problem.separable:
-            state.stationarity[mode] = float(np.max(left, initial=0.0))
+            state.stationarity[mode] = largest(left)
         else:
             state.stationarity[mode] = update.stationarity
         for other in range(len(state.points)):

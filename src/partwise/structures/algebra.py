@@ -205,8 +205,9 @@ class Turns(Structure):
         return all(member.replaceable for member in self.members)
 
     @property
-    def magnitude(self):
-        return max(member.magnitude for member in self.members)
+    def magnitudes(self):
+        least, most = zip(*(member.magnitudes for member in self.members))
+        return max(least), min(most)
 
     @property
     def apart(self):
@@ -480,8 +481,9 @@ class Columns(Structure):
         return all(structure.exact for structure in self.structures)
 
     @property
-    def magnitude(self):
-        return max(structure.magnitude for structure in self.structures)
+    def magnitudes(self):
+        least, most = zip(*(structure.magnitudes for structure in self.structures))
+        return max(least), max(most)
 
     def rescaled(self, exponent, objective_exponent):
         return self.altered(

@@ -28,7 +28,8 @@ class Structure(ABC):
     scale_free = False  # a cone without penalty: columns may be rescaled
     ridge = 0.0  # weight of `1/2 |A|^2`, the smooth part, which the normal equations absorb
     interchangeable = True  # components are treated alike: they may be reordered
-    magnitude = 0.0  # the largest finite bound: it sets the unit of the factor; 0 where there is none
+    # what the largest entry is known to be at least and at most, which sets the unit of the factor
+    magnitudes: tuple[float, float] = (0.0, np.inf)
     rowwise = False  # says the same of every row, so it has a meaning for new rows
     apart = False  # g is a sum over rows
     columnwise = False  # g is a sum over components, the same for each

@@ -71,8 +71,9 @@ class GroupSparsity(Sized):
         return (self.stated is None or len(self.stated) == 1) and self.weights is None
 
     @property
-    def magnitude(self):
-        return self.size if self.lengths is None else float(self.lengths.max())
+    def magnitudes(self):
+        size = self.size if self.lengths is None else float(self.lengths.max())
+        return size, size
 
     def takes(self, entries):
         return entries.plain and self.sized is None

@@ -53,9 +53,10 @@ class Elementwise(Structure):
         return bool(np.all(self.lower == self.upper))
 
     @property
-    def magnitude(self):
-        bounds = np.abs(np.concatenate([np.ravel(self.lower), np.ravel(self.upper)]))
-        return float(np.max(bounds, where=np.isfinite(bounds), initial=0.0))
+    def magnitudes(self):
+        most = float(np.max(np.maximum(np.abs(self.lower), np.abs(self.upper))))
+        least = float(np.max(np.maximum(np.maximum(self.lower, np.negative(self.upper)), 0.0)))
+        return (most if self.binary else least), most
 
     @property
     def nonnegative(self):
@@ -112,6 +113,14 @@ class Elementwise(Structure):
         l1 = min(times_power(self.l1, exponent - objective_exponent), LARGEST_WEIGHT)
         l2 = min(times_power(self.l2, 2 * exponent - objective_exponent), LARGEST_WEIGHT)
         return Elementwise(in_units(self.lower, exponent), in_units(self.upper, exponent), l1, l2, self.binary)
+
+    def rounded(self, kind):
+        """With bounds that are numbers of this type, so that an entry can be at one."""
+        if kind == np.float64:
+            return self
+        with np.errstate(over="ignore"):
+            lower, upper = (np.asarray(b, dtype=kind).astype(np.float64) for b in (self.lower, self.upper))
+        return Elementwise(lower, upper, self.l1, self.l2, self.binary)
 
     def box(self, A):
         """`(l1, lower, upper)` as kernels take them: in A's type, bounds with one row or one per row of A."""

@@ -22,8 +22,8 @@ class OverEntries(Structure):
         return self.entries.scale_free
 
     @property
-    def magnitude(self):
-        return self.entries.magnitude
+    def magnitudes(self):
+        return self.entries.magnitudes
 
     def scalable(self, rank):
         """Where entries are, if their bounds are all that stands against it."""

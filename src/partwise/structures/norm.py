@@ -25,8 +25,8 @@ class Sized(Vectors):
     scale_free = False
 
     @property
-    def magnitude(self):
-        return self.size
+    def magnitudes(self):
+        return self.size, self.size
 
     @property
     def fixes_scale(self):

@@ -184,8 +184,8 @@ class Orthogonal(Tied):
         return not self.entries.nonnegative
 
     @property
-    def magnitude(self):
-        return self.size
+    def magnitudes(self):
+        return self.size, self.size
 
     def bind(self, shape, transposed, name):
         if shape[1] > shape[0]:

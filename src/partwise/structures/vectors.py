@@ -55,8 +55,9 @@ class Vectors(OverEntries):
         return PER[self.per]
 
     @property
-    def magnitude(self):
-        return max(self.entries.magnitude, self.sized.magnitude if self.sized else 0.0)
+    def magnitudes(self):
+        least, most = zip(*(part.magnitudes for part in (self.entries, self.sized) if part is not None))
+        return max(least), min(most)
 
     @property
     def fixes_scale(self):

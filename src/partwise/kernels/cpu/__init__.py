@@ -9,6 +9,7 @@ from .extrapolate import extrapolate
 from .gains import gain_columns, gain_rows
 from .gcd import gcd
 from .hals import hals
+from .least_squares import least_squares
 from .mixed_norm import mixed_norm
 from .mu import mu
 from .newton import newton
@@ -41,6 +42,7 @@ __all__ = [
     "inner",
     "is_narrow",
     "keep_largest",
+    "least_squares",
     "losses",
     "mixed_norm",
     "mu",

@@ -8,19 +8,21 @@ from .products import padded
 from .rows import divergence, join_parts, panel_of, read_row, rescue, room_for, sums_of, take_parts, tasks, unreached
 from .simd import combine, moments, pull, renew
 
+KEPT = 2.0**-6  # of a model: where less may be left, it is summed anew, since its rounding is that of what it was
 SAFE = 0.65  # of an entry: a Newton step down by at most this share of it cannot raise the objective
 
 
 @compiled
-def _sweep(c, parts, places, n_parts, slope, l2, low, high, x, y, z, v, H, length, gains):
-    """One Newton step on each weight of a row; what they could gain is added to `gains`, and returned in all.
+def _sweep(c, parts, places, n_parts, slope, l2, low, high, x, y, z, v, H, length, kept, gains):
+    """One Newton step on each weight of a row; what they could gain is added to `gains`, and returned in all, with what
+    is `kept` of the model at least since it was summed. In a sweep it falls by no more than the weight that falls most.
 
     A weight goes nearer to its best value and stays on the same side of it, or it gains for sure. Its slope rises and
     is concave. Below the root neither Newton's point nor the multiplicative one overshoots. Above it Newton's does;
     up to `SAFE` of the weight it still gains (self-concordance: h / y <= 1 / weight); beyond, the chord between the
     two points meets 0 above the root, as does the multiplicative point.
     """
-    gained = 0.0
+    gained, least = 0.0, 1.0
     for p in range(n_parts):
         k, place, a = parts[p], places[p], c[p]
         lo, hi = low[k], high[k]
@@ -44,8 +46,13 @@ def _sweep(c, parts, places, n_parts, slope, l2, low, high, x, y, z, v, H, lengt
                     new = max(min(new, a * num / slope[k]), lo)
         if new != a:
             c[p] = new
+            if new * kept < KEPT * a:
+                combine(c, places, n_parts, H, length, y)
+                kept, least, new = 1.0, 1.0, a
+            elif new < least * a:
+                least = new / a
             renew(x, y, H, place, new - a, length, z, v)
-    return gained
+    return gained, kept * least
 
 
 @compiled
@@ -78,9 +85,9 @@ def _newton_kl(
         for k in range(rank):
             pulls[k] = slope[k] - pulls[k]
         n_parts = join_parts(w, pulls, high, indices, first, n, length, whole, B, H, stride, parts, places, c, n_parts)
-        most = _sweep(c, parts, places, n_parts, slope, l2, low, high, x, y, z, v, H, length, gains)
+        most, kept = _sweep(c, parts, places, n_parts, slope, l2, low, high, x, y, z, v, H, length, 1.0, gains)
         for _ in range(1, sweeps):
-            gained = _sweep(c, parts, places, n_parts, slope, l2, low, high, x, y, z, v, H, length, further)
+            gained, kept = _sweep(c, parts, places, n_parts, slope, l2, low, high, x, y, z, v, H, length, kept, further)
             most = max(most, gained)
             if gained <= eps * most:
                 break

@@ -120,16 +120,17 @@ def is_narrow(dim, rank, itemsize):
 
 
 def dense_product(X, B, scale):
-    """`X @ B * scale` in C order, by BLAS, in the same pieces for any number of threads."""
+    """`X @ B * scale` in C order and in the type of B, by BLAS, in the same pieces for any number of threads."""
     B = B * B.dtype.type(scale)
     out = np.empty((X.shape[0], B.shape[1]), dtype=B.dtype)
 
     def piece(start, stop):
+        part = X[start:stop].astype(B.dtype, copy=False)
         if B.dtype == np.float64:
             # OpenBLAS is up to twice as fast on this shape in double precision
-            out[start:stop] = (B.T @ X[start:stop].T).T
+            out[start:stop] = (B.T @ part.T).T
         else:
-            np.matmul(X[start:stop], B, out=out[start:stop])
+            np.matmul(part, B, out=out[start:stop])
 
     # every piece packs B anew, which takes as long as many rows: up to five times faster than small pieces for a wide X
     most = 2 * -(-X.shape[0] // (2 * PIECE))

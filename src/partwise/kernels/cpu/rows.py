@@ -16,6 +16,7 @@ import math
 
 import numpy as np
 
+from ...losses.beta import NEAR
 from .. import threads
 from .base import aligned, compiled, padded_to
 from .products import gather_vectors
@@ -238,6 +239,14 @@ def divergence(x, y, n, beta):
             a = np.float64(x[j])
             r = a / max(np.float64(y[j]), FLOOR * a + tiny)
             total += r - logarithm(r + tiny) - 1
+    elif min(abs(beta), abs(beta - 1)) < NEAR:
+        power = beta if abs(beta) < NEAR else beta - 1
+        for j in range(n):
+            a = np.float64(x[j])
+            b = max(np.float64(y[j]), FLOOR * a + tiny)
+            r = a / b
+            less_one = (math.expm1(power * math.log(r)) if a > 0 else -1.0) / power
+            total += b**beta * ((r - 1 - less_one) / (1 - beta) if power == beta else (r * less_one - (r - 1)) / beta)
     else:
         for j in range(n):
             a = np.float64(x[j])

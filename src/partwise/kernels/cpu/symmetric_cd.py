@@ -22,7 +22,8 @@ from .sums import gram
 
 ROUNDS = 60  # of Newton's method: it needs 2 to 7
 CLOSE = 2.0**-27  # a step by this share of the root is the last: the next would be by its square
-FLAT = 2.0**-40  # of the Gram matrix: a curvature below this share is rounding
+ALONE = 2.0**-10  # of a diagonal entry of `A'A`: where the other rows have less, subtracting a row leaves rounding
+FARTHEST = 2.0**60  # an entry beyond which products in single precision end: it stays where it is
 
 
 @compiled
@@ -53,7 +54,7 @@ def lowest(quartic, p, q, near):
     """The same with or without (`quartic` 1 or 0) the first term; `near` where there is no curvature either."""
     if quartic > 0:
         return lowest_of_quartic(p, q, near)
-    return max(-q / p, 0.0) if p > 0 else near
+    return max(-q / p, 0.0) if p > 0 and -q < FARTHEST * p else near
 
 
 @compiled
@@ -64,8 +65,31 @@ def gain_of(a, z, quartic, p, q):
 
 
 @compiled
-def begin_row(row, gram, a, h):
-    """The row in double precision in a, and `G a` in h; the Gram matrix given has the row in it. Returns |a|^2."""
+def stands_alone(row, gram):
+    """Whether some column has little but this row: subtracting it from `A'A` would leave rounding. There are at most as
+    many such rows as columns."""
+    alone = False
+    for k in range(gram.shape[0]):
+        alone |= np.float64(row[k]) ** 2 > (1 - ALONE) * gram[k, k]
+    return alone
+
+
+@compiled
+def sum_others(A, i, G):
+    """`G = sum_{j != i} a_j a_j'`."""
+    G[:] = 0
+    for j in range(A.shape[0]):
+        for k in range(G.shape[0]):
+            if j != i and A[j, k] != 0:
+                line, own = G[k], np.float64(A[j, k])
+                for m in range(G.shape[0]):
+                    line[m] += own * np.float64(A[j, m])
+
+
+@compiled
+def begin_row(row, gram, inside, a, h):
+    """The row in double precision in a, and `G a` in h; `inside` 1: the Gram matrix given has the row in it, 0: it does
+    not. Returns |a|^2."""
     norm2 = 0.0
     for k in range(a.size):
         a[k], h[k] = row[k], 0.0
@@ -76,21 +100,22 @@ def begin_row(row, gram, a, h):
             for j in range(h.size):
                 h[j] += a[k] * line[j]
     for k in range(a.size):
-        h[k] -= norm2 * a[k]
+        h[k] -= inside * norm2 * a[k]
     return norm2
 
 
 @compiled
-def descend_row(row, a, h, c, norm2, gram, x, quartic, moving, gains):
+def descend_row(row, gram, inside, c, x, quartic, moving, gains, a, h):
     """Each entry of a row in turn to its best value, where `moving`; what that gains is added to `gains`.
 
-    a, h and norm2 are those of `begin_row`, and x is the entry of X on the diagonal. Returns whether anything moved.
+    gram and inside as in `begin_row`, a and h are room for what it writes, and x is the entry of X on the diagonal.
+    Returns whether anything moved.
     """
-    moved = False
+    norm2, moved = begin_row(row, gram, inside, a, h), False
     for k in range(a.size):
         own, line = a[k], gram[k]
-        rest = line[k] - own * own
-        rest = rest if rest > FLAT * line[k] else 0.0
+        within = inside * own
+        rest = line[k] - within * own
         p, q = rest + quartic * (norm2 - own * own - x), h[k] - c[k] - rest * own
         z = np.float64(row.dtype.type(lowest(quartic, p, q, own)))
         gain = gain_of(own, z, quartic, p, q)
@@ -100,7 +125,7 @@ def descend_row(row, a, h, c, norm2, gram, x, quartic, moving, gains):
                 moved, row[k], s = True, z, z - own
                 norm2 += s * (own + z)
                 for j in range(h.size):
-                    h[j] += s * (line[j] - own * a[j])
+                    h[j] += s * (line[j] - within * a[j])
     return moved
 
 
@@ -117,11 +142,12 @@ def _product(values, indices, first, last, wide, out):
 def _sweep(indptr, indices, values, scale, order, wide, gram, own, quartic):
     """One sweep over the rows of `wide`, in place, and over `gram`; returns the gains of each column."""
     rank = gram.shape[0]
-    gains, a, h, c = np.zeros(rank), np.empty(rank), np.empty(rank), np.empty(rank)
+    gains, a, h, c, G = np.zeros(rank), np.empty(rank), np.empty(rank), np.empty(rank), np.empty_like(gram)
     sums = aligned(wide.shape[1], wide)
     for i in range(wide.shape[0]):
         row = wide[i]
-        norm2 = begin_row(row, gram, a, h)
+        for k in range(rank):
+            a[k] = row[k]
         row[:] = 0  # the product is with the other rows
         first, last = np.int64(indptr[i]), np.int64(indptr[i + 1])
         if indices is None:
@@ -130,7 +156,13 @@ def _sweep(indptr, indices, values, scale, order, wide, gram, own, quartic):
             _product(values, indices, first, last, wide, sums)
         for k in range(rank):
             row[k], c[k] = a[k], np.float64(sums[k]) * scale
-        if descend_row(row, a, h, c, norm2, gram, own[i], quartic, True, gains):
+        if stands_alone(row, gram):
+            sum_others(wide, i, G)
+            descend_row(row, G, 0.0, c, own[i], quartic, True, gains, a, h)
+            for k in range(rank):
+                for j in range(rank):
+                    gram[k, j] = G[k, j] + np.float64(row[k]) * np.float64(row[j])
+        elif descend_row(row, gram, 1.0, c, own[i], quartic, True, gains, a, h):
             for k in range(rank):
                 now, line = np.float64(row[k]), gram[k]
                 for j in range(rank):
@@ -154,12 +186,15 @@ def symmetric_cd(rows_of_X, scale, A, own, diagonal, sweeps):
 @compiled
 def _symmetric_gains(A, cross, gram, own, quartic, start, stop):
     rank = gram.shape[0]
-    gains, a, h, c = np.zeros(rank), np.empty(rank), np.empty(rank), np.empty(rank)
+    gains, a, h, c, G = np.zeros(rank), np.empty(rank), np.empty(rank), np.empty(rank), np.empty_like(gram)
     for i in range(start, stop):
-        norm2 = begin_row(A[i], gram, a, h)
         for k in range(rank):
-            c[k] = np.float64(cross[i, k]) - own[i] * a[k]
-        descend_row(A[i], a, h, c, norm2, gram, own[i], quartic, False, gains)
+            c[k] = np.float64(cross[i, k]) - own[i] * np.float64(A[i, k])
+        if stands_alone(A[i], gram):
+            sum_others(A, i, G)
+            descend_row(A[i], G, 0.0, c, own[i], quartic, False, gains, a, h)
+        else:
+            descend_row(A[i], gram, 1.0, c, own[i], quartic, False, gains, a, h)
     return gains
 
 

@@ -50,6 +50,11 @@ class Vectors:
         value = self.builder.load(self.builder.gep(pointer, [index]))
         return self.builder.sext(value, INT) if value.type.width < INT.width else value
 
+    def number(self, pointer, index):
+        """`pointer[index]`, of single or double precision, in the type of the vectors."""
+        value = self.builder.load(self.builder.gep(pointer, [index]))
+        return value if value.type == self.element else self.builder.fpext(value, self.element)
+
     def spread(self, scalar):
         """A vector of equal entries."""
         empty, index = ir.Constant(self.type, ir.Undefined), ir.IntType(32)
@@ -138,20 +143,21 @@ def panel(typingctx, weights, A, n, start, out):
 @intrinsic(prefer_literal=True)
 def gather(typingctx, count, values, indices, first, last, B, offset, stride, out):
     """`out = sum_p values[p] B[offset + stride indices[p]:]`, first <= p < last, of `count` vectors, a literal."""
-    check(values, B, out)
+    check(B, out)
+    check(values)
     check(indices)
     number = types.int64
     signature = types.void(count, values, indices, number, number, B, number, number, out)
 
     def generate(context, builder, signature, arguments):
         kinds = signature.args
-        v = Vectors(context, builder, context.get_value_type(values.dtype))
+        v = Vectors(context, builder, context.get_value_type(B.dtype))
         value, index, b, o = (v.pointer(kinds[i], arguments[i]) for i in (1, 2, 5, 8))
         first, last, offset, stride = (arguments[i] for i in (3, 4, 6, 7))
         numbers = range(count.literal_value)
 
         def turn(p, sums):
-            weight = v.spread(builder.load(builder.gep(value, [p])))
+            weight = v.spread(v.number(value, p))
             row = builder.add(offset, builder.mul(v.integer(index, p), stride))
             return [v.multiply_add(weight, v.load(b, row, i), sums[i]) for i in numbers]
 
@@ -166,21 +172,22 @@ def gather(typingctx, count, values, indices, first, last, B, offset, stride, ou
 @intrinsic(prefer_literal=True)
 def scatter(typingctx, count, values, indices, first, last, B, place, offset, stride, out):
     """`out[offset + stride indices[p]:] += values[p] B[place:]`, first <= p < last, of `count` vectors, a literal."""
-    check(values, B, out)
+    check(B, out)
+    check(values)
     check(indices)
     number = types.int64
     signature = types.void(count, values, indices, number, number, B, number, number, number, out)
 
     def generate(context, builder, signature, arguments):
         kinds = signature.args
-        v = Vectors(context, builder, context.get_value_type(values.dtype))
+        v = Vectors(context, builder, context.get_value_type(B.dtype))
         value, index, b, o = (v.pointer(kinds[i], arguments[i]) for i in (1, 2, 5, 9))
         first, last, place, offset, stride = (arguments[i] for i in (3, 4, 6, 7, 8))
         numbers = range(count.literal_value)
         vectors = [v.load(b, place, i) for i in numbers]
 
         def turn(p, _):
-            weight = v.spread(builder.load(builder.gep(value, [p])))
+            weight = v.spread(v.number(value, p))
             row = builder.add(offset, builder.mul(v.integer(index, p), stride))
             for i in numbers:
                 v.store(v.multiply_add(weight, vectors[i], v.load(o, row, i)), o, row, i)

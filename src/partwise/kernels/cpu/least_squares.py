@@ -1,0 +1,219 @@
+"""Least squares in each row of a factor, within bounds, to the end: an active-set method.
+
+    min_w  1/2 |c - R w|^2 + l1 sum_k w_k,   low <= w <= high,
+
+with `B = Q R`, R (rank, rank), and `c = Q' x`: its condition number is that of B, where the normal equations have the
+square of it. Entries between their bounds are free, and so are those at a bound that would gain by leaving it; the step
+to the best values of all of these is taken as far as the bounds allow. R' is given: its rows are the columns of R.
+"""
+
+import numpy as np
+
+from .. import threads
+from .base import compiled
+
+MOST, MORE = 10, 3  # steps on a row: at most so many, and so many more for each part
+ROUNDING = 2.0**-48  # of its terms: a slope that is 0
+DEPENDENT = 2.0**-50  # of its length: what is left of a column that lies in the span of others
+
+
+@compiled
+def _rest(columns, lengths, c, w, rest):
+    """`rest = c - R w`; returns the size of its terms."""
+    size = 0.0
+    for j in range(c.size):
+        rest[j] = c[j]
+        size += c[j] * c[j]
+    size = np.sqrt(size)
+    for k in range(w.size):
+        if w[k] != 0:
+            column, own = columns[k], w[k]
+            size += abs(own) * lengths[k]
+            for j in range(rest.size):
+                rest[j] -= own * column[j]
+    return size
+
+
+@compiled
+def _slopes(columns, rest, l1, g):
+    """`g = l1 - R' rest`."""
+    for k in range(g.size):
+        column, slope = columns[k], 0.0
+        for j in range(rest.size):
+            slope += column[j] * rest[j]
+        g[k] = l1 - slope
+
+
+@compiled
+def _free(lengths, size, l1, w, low, high, g, barred, leave, free):
+    """A list of the entries that may move: those between their bounds and, after them, those that would gain by leaving
+    one: all (`leave` 2), the one with the steepest slope (1) or none (0). Returns how many they are, and how many of
+    the former."""
+    n_free, steepest = 0, 0.0
+    for k in range(w.size):
+        if low[k] < w[k] < high[k] and lengths[k] > 0:
+            free[n_free] = k
+            n_free += 1
+    between = n_free
+    for k in range(w.size if leave > 0 else 0):
+        slope = (-g[k] if w[k] <= low[k] else g[k]) if lengths[k] > 0 and not low[k] < w[k] < high[k] else 0.0
+        if slope > ROUNDING * (size * lengths[k] + l1) and low[k] < high[k] and not barred[k]:
+            if leave == 2 or n_free == between:
+                n_free += 1
+                free[n_free - 1], steepest = k, slope / lengths[k]
+            elif slope > steepest * lengths[k]:
+                free[between], steepest = k, slope / lengths[k]
+    return n_free, between
+
+
+@compiled
+def _solve(T, n, free, less, p):
+    """The first n free entries of p: `T p` is column n of T, less the column `less`, 0 on the rest. Where there is
+    none, the column itself is left with -1, all turned so that the sum of p falls; returns whether it does."""
+    total, terms = 0.0, 0.0
+    p[:] = 0
+    for a in range(n - 1, -1, -1):
+        value = T[a, n] - (T[a, less] if less >= 0 else 0.0)
+        for b in range(a + 1, n):
+            value -= T[a, b] * p[free[b]]
+        p[free[a]] = value / T[a, a] if T[a, a] > 0 else 0.0
+        total += p[free[a]]
+        terms += abs(p[free[a]])
+    if less < 0:
+        p[free[n]], total = -1.0, total - 1
+        for a in range(n + 1):
+            p[free[a]] *= -1.0 if total > 0 else 1.0
+    return abs(total) > ROUNDING * (terms + 1)
+
+
+@compiled
+def _direction(columns, lengths, rest, l1, free, n_free, Q, T, p):
+    """`p`, which minimises `1/2 |rest - R p|^2 + l1 sum_k p_k` over the free entries: by the modified method of Gram
+    and Schmidt with `rest` as a last column, as good as reflections. A column in the span of those before it does not
+    move; where l1 > 0 makes that worth it, p leads along `R p = 0` instead. Returns whether it does."""
+    d, spanned = Q[n_free], -1
+    d[:] = rest
+    for a in range(n_free):
+        Q[a] = columns[free[a]]
+    for a in range(n_free):
+        q, norm2 = Q[a], 0.0
+        for j in range(q.size):
+            norm2 += q[j] * q[j]
+        norm = np.sqrt(norm2)
+        T[a, a] = norm if norm > DEPENDENT * lengths[free[a]] else 0.0
+        spanned = a if T[a, a] == 0 else spanned
+        for j in range(q.size):
+            q[j] = q[j] / norm if T[a, a] > 0 else 0.0
+        for b in range(a + 1, n_free + 1):
+            other, product = Q[b], 0.0
+            for j in range(q.size):
+                product += q[j] * other[j]
+            for j in range(q.size):
+                other[j] -= product * q[j]
+            T[a, b] = product
+    for a in range(n_free):  # `T' u = l1`, and T's last column less u
+        u = l1
+        for b in range(a):
+            u -= T[b, a] * T[b, n_free + 1]
+        T[a, n_free + 1] = u / T[a, a] if T[a, a] > 0 else 0.0
+    if spanned >= 0 and l1 > 0 and _solve(T, spanned, free, -1, p):
+        return True
+    _solve(T, n_free, free, n_free + 1, p)
+    return False
+
+
+@compiled
+def _change(columns, g, s, image):
+    """By how much the objective rises with a step s, and `|R s|^2`."""
+    slope, square = 0.0, 0.0
+    image[:] = 0
+    for k in range(s.size):
+        if s[k] != 0:
+            column, own = columns[k], s[k]
+            slope += own * g[k]
+            for j in range(image.size):
+                image[j] += own * column[j]
+    for j in range(image.size):
+        square += image[j] * image[j]
+    return slope + square / 2, square
+
+
+@compiled
+def _to_first_bound(w, low, high, p, most, s):
+    """The step along p to the first bound that is in the way, `most` of p at most; returns what share of p it is."""
+    share, first = most, -1
+    for k in range(w.size):
+        room = high[k] - w[k] if p[k] > 0 else low[k] - w[k]
+        if p[k] != 0 and room / p[k] < share:
+            share, first = room / p[k], k
+    for k in range(w.size):
+        s[k] = share * p[k]
+    if first >= 0:
+        s[first] = high[first] - w[first] if p[first] > 0 else low[first] - w[first]
+    return share
+
+
+@compiled
+def _solve_row(columns, lengths, c, l1, low, high, w, room, free, barred, Q, T):
+    """w to the minimum: at first all entries move at once that would gain, and those that would pass a bound stop
+    there; once that no longer lowers the objective, one after the other as Lawson and Hanson (1974) and Stark and
+    Parker (1995) do, which ends."""
+    rest, g, p, s, image = room[0], room[1], room[2], room[3], room[4]
+    careful, solved = False, False
+    barred[:] = False
+    for _ in range(MOST + MORE * w.size):
+        size = _rest(columns, lengths, c, w, rest)
+        _slopes(columns, rest, l1, g)
+        leave = (1 if solved else 0) if careful else 2
+        n_free, between = _free(lengths, size, l1, w, low, high, g, barred, leave, free)
+        if n_free == between and (solved or n_free == 0) and leave > 0:
+            break
+        flat = _direction(columns, lengths, rest, l1, free, n_free, Q, T, p)
+        share, newest = 1.0, free[n_free - 1] if n_free > between else -1
+        if careful or flat:
+            share = _to_first_bound(w, low, high, p, np.inf if flat else 1.0, s)
+        else:
+            for k in range(w.size):
+                s[k] = min(max(w[k] + p[k], low[k]), high[k]) - w[k]
+                share = share if low[k] <= w[k] + p[k] <= high[k] else 0.0
+        change, square = _change(columns, g, s, image)
+        falls = change < 0
+        if falls:
+            for k in range(w.size):
+                w[k] = min(max(w[k] + s[k], low[k]), high[k])
+            if square > (ROUNDING * size) ** 2:
+                barred[:] = False
+        elif careful and newest >= 0:
+            barred[newest] = True  # by rounding it gains, and does not
+        solved = share == 1 and (falls or careful)
+        careful = careful or not falls
+
+
+@compiled
+def _least_squares(columns, C, A, l1, lower, upper, rows, out, start, stop):
+    rank = A.shape[1]
+    lengths, w, room = np.empty(rank), np.empty(rank), np.empty((5, rank))
+    low, high, free, barred = np.empty(rank), np.empty(rank), np.empty(rank, np.int64), np.empty(rank, np.bool_)
+    Q, T = np.empty((rank + 1, rank)), np.empty((rank, rank + 2))
+    lower_step, upper_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
+    for k in range(rank):
+        lengths[k] = np.sqrt(np.dot(columns[k], columns[k]))
+    for t in range(start, stop):
+        i = rows[t]
+        for k in range(rank):
+            low[k], high[k] = lower[i * lower_step, k], upper[i * upper_step, k]
+            w[k] = min(max(np.float64(A[i, k]), low[k]), high[k])
+        _solve_row(columns, lengths, C[i], l1, low, high, w, room, free, barred, Q, T)
+        for k in range(rank):
+            out[i, k] = w[k]
+
+
+def least_squares(columns, C, A, box, rows):
+    """A with the given rows at their minimum: `columns` is R', and the rows of C are `Q' x`. Where l1 > 0 the lower
+    bounds must be >= 0."""
+    out, (l1, lower, upper) = A.copy(), box
+    threads.run(
+        lambda i, j: _least_squares(columns, C, A, float(l1), lower, upper, rows, out, i, j),
+        threads.even(rows.size, 4 * A.shape[1] ** 3),
+    )
+    return out
