@@ -54,9 +54,9 @@ def as_matrix(X, name="X"):
         )
     if issparse(X):
         return checked_sparse(X, name)
-    if hasattr(type(X), "columns") and offers_array(X):  # a frame
+    if hasattr(type(X), "columns") and offers_array(type(X)):  # a frame
         return X
-    if not (offers_array(X) or (isinstance(X, list | tuple) and is_nested(X))):
+    if not (offers_array(type(X)) or (isinstance(X, list | tuple) and is_nested(X))):
         raise not_a_matrix(name, f"got {described(X)}")
     try:
         X = np.asarray(X)
@@ -119,18 +119,19 @@ def annotated_matrix(X, name: str):
     return X.X
 
 
-def offers_array(X) -> bool:
-    """Whether NumPy gets an array from it in one go."""
+def offers_array(kind: type) -> bool:
+    """Whether NumPy gets an array from an object of this type in one go."""
     protocols = ("__array__", "__array_interface__", "__array_struct__")
-    return isinstance(X, array | memoryview | range) or any(hasattr(type(X), name) for name in protocols)
+    return issubclass(kind, array | memoryview | range) or any(hasattr(kind, name) for name in protocols)
 
 
 def is_nested(X, depth: int = 3) -> bool:
     """Whether it is a list of numbers or arrays, or of such lists: deeper ones are no matrix in any case."""
-    lists = [item for item in X if isinstance(item, list | tuple)]
-    others = {type(item): item for item in X if not isinstance(item, list | tuple)}.values()
-    plain = all(isinstance(item, Number | str | bytes | None) or offers_array(item) for item in others)
-    return plain and (not lists or (depth > 0 and all(is_nested(item, depth - 1) for item in lists)))
+    kinds = set(map(type, X))
+    lists = {kind for kind in kinds if issubclass(kind, list | tuple)}
+    plain = all(issubclass(kind, Number | str | bytes | None) or offers_array(kind) for kind in kinds - lists)
+    inner = (item for item in X if type(item) in lists) if lists else ()
+    return plain and (not lists or (depth > 0 and all(is_nested(item, depth - 1) for item in inner)))
 
 
 def described(X) -> str:

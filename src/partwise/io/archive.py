@@ -72,10 +72,10 @@ def clear_unfinished(path: Path) -> None:
     this machine, is no more."""
     place = destination(path)
     ours = re.compile(re.escape(f"{place.name}.{MACHINE}-") + r"(\d+)-\d+\.unfinished")
-    for name in os.listdir(place.parent):
-        found = ours.fullmatch(name)
-        if found and not is_running(int(found[1])):
-            with suppress(OSError):
+    with suppress(OSError):
+        for name in os.listdir(place.parent):
+            found = ours.fullmatch(name)
+            if found and not is_running(int(found[1])):
                 (place.parent / name).unlink()
 
 
@@ -95,8 +95,7 @@ def kind_of(path: Path) -> str | None:
     """What a file of ours holds, by its own words; None where it is not ours."""
     try:
         with zipfile.ZipFile(path) as archive:
-            about = json.loads(archive.read(TEXT).decode("utf-8"))
-        return str(about["kind"])
+            return str(read_text(archive, path)["kind"])
     except Exception:  # it may be anything
         return None
 
@@ -108,9 +107,9 @@ def read_archive(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
         raise ArchiveError(f"{path}: no such file")
     try:
         with zipfile.ZipFile(path) as archive:
-            entries = checked_entries(archive, path.stat().st_size)
-            about = json.loads(archive.read(TEXT).decode("utf-8"))
-            arrays = {name: read_array(archive, f"{name}.npy") for name in entries}
+            about = read_text(archive, path)
+            names = [name.removesuffix(".npy") for name in archive.namelist() if name != TEXT]
+            arrays = {name: read_array(archive, f"{name}.npy") for name in names}
     except ArchiveError as error:
         raise ArchiveError(f"{path} cannot be used: {error}") from error
     except Exception as error:  # broken and hostile files make the libraries raise all kinds of things
@@ -133,17 +132,17 @@ def check_header(path: Path, about: Any, kind: str) -> None:
         raise ArchiveError(f"{path} holds a {str(about.get('kind'))[:60]}, not a {kind}")
 
 
-def checked_entries(archive: zipfile.ZipFile, size: int) -> list[str]:
-    """Names of the arrays, after a look at what the archive claims to hold."""
+def read_text(archive: zipfile.ZipFile, path: Path) -> Any:
+    """What the JSON text says, after a look at what the archive claims to hold."""
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
     if TEXT not in names or len(set(names)) != len(names):
         raise ArchiveError(f"it is a ZIP archive, but not one that partwise wrote (no single {TEXT} in it)")
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
         raise ArchiveError("it is compressed, which partwise files never are")
-    if sum(entry.file_size for entry in entries) > size:
+    if sum(entry.file_size for entry in entries) > path.stat().st_size:
         raise ArchiveError("its entries claim to be larger than the file")
-    return [name.removesuffix(".npy") for name in names if name != TEXT]
+    return json.loads(archive.read(TEXT).decode("utf-8"))
 
 
 def read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:

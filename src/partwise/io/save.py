@@ -20,7 +20,9 @@ from .codec import check_history, decode, encode
 def save(result: Result, path: str | Path) -> Path:
     """Write a result to one file, arrays and JSON; `load` gives it back, exact to the bit."""
     arrays: dict[str, np.ndarray] = {}
-    return write_archive(path, "result", {"result": encode(result, arrays)}, arrays)
+    tree = encode(result, arrays)
+    check(decode(tree, arrays.copy()))  # better said now than by `load`
+    return write_archive(path, "result", {"result": tree}, arrays)
 
 
 def load(path: str | Path) -> Result:
@@ -42,7 +44,6 @@ def check(result: Result) -> None:
     check_history(result.history)
     about, (m, n) = result.certificate, (len(A) for A in result.factors)
     numbers = result.objective, result.fit, result.relative_error, result.data_norm, about.stationarity, about.tol
-    others = [value for name, value in result.details.items() if name != "path"]
     path = result.path if isinstance(result.path, tuple) else (None,)
     holds = {
         "symmetry": result.symmetric in SYMMETRIES and (not result.symmetric or m == n),
@@ -52,7 +53,6 @@ def check(result: Result) -> None:
         "certificate": len(about.violations) == 2 and not any(map(math.isnan, about.violations)),
         "tolerance": 0 <= about.tol < math.inf,
         "dead parts": all(0 <= k < result.rank for k in about.dead_parts),
-        "details": all(isinstance(value, str | int | float) for value in others),
         "path": all(isinstance(rung, Rung) and rung.of((m, n)) for rung in path),
     }
     for what, right in holds.items():
