@@ -57,12 +57,9 @@ class Convention:
         factors = run.factors
         if self.normalize == "balanced":
             # 0/1 parts of the L1 loss are as they should be
-            done = self.problem.loss.beta is None and is_binary(self.problem.to_user(factors))
-            factors = (
-                factors
-                if done or not self.scalable.any()
-                else self.rescaled(factors, balanced(factors, self.problem.exponents))
-            )
+            binary = self.problem.loss.beta is None and is_binary(self.problem.to_user(factors))
+            if self.scalable.any() and not binary:
+                factors = self.rescaled(factors, balanced(factors, self.problem.exponents))
         elif self.normalize is not None:
             factors = self.rescaled(factors, self.unit_norm(factors))
         if self.sort and all(structure.interchangeable for structure in self.problem.structures):
