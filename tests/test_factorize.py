@@ -157,7 +157,7 @@ TOPICS = {
     "few nonzeros": ({"structure_W": "nonnegative & sparse(2)"}, "L1 penalties on both factors"),
     "several": (
         {"structure_H": s.Simplex() & s.Orthogonal()},
-        "L1 penalties on both factors.* or divide each feature of H",
+        "divide each feature of H .* or L1 penalties",
     ),
     "0/1": ({"structure_H": s.Binary()}, "use loss='frobenius' or 'l1'"),
     "shape": ({"structure_H": "nonnegative & smooth(1)"}, "use loss='frobenius'.$"),

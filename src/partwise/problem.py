@@ -267,7 +267,8 @@ class Problem:
         """`measure` in double precision whatever the type of X: reported values.
 
         Where the loss has kinks, entries are at their best values in the precision that they have, or not. Where
-        entries are tied to each other, what can be gained is seen from the nearest point of the set in double precision.
+        entries are tied to each other, what can be gained is seen from the nearest point of the set in double
+        precision.
         """
         if self.data.dtype == np.float64:
             return self.measure(factors)

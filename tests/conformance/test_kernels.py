@@ -8,6 +8,7 @@ from numba.core.errors import TypingError
 from scipy import sparse
 
 from partwise import kernels
+from partwise.data import as_data
 from partwise.kernels import threads
 
 RNG = np.random.default_rng(5)
@@ -220,8 +221,16 @@ def test_memory_with_gaps_is_refused_not_misread():
     B = RNG.uniform(size=(20, 3))
     with pytest.raises(TypingError, match="contiguous and of one type"):
         kernels.of(B).sparse_product((S.indptr, S.indices, gaps), B, 1.0)
-    with pytest.raises(TypingError, match="contiguous and of one type"):
-        kernels.of(B).sparse_product((S.indptr, S.indices, S.data.astype(np.float32)), B, 1.0)
+
+
+def test_single_precision_data_in_double_precision_products():
+    S = sparse.random_array((30, 20), density=0.2, format="csr", rng=RNG).astype(np.float32)
+    B = RNG.uniform(size=(20, 3))
+    for X in (S.toarray(), S):
+        data = as_data(X).double()
+        product = data.cross((B, B), 0)
+        assert product.dtype == np.float64
+        assert np.allclose(product, S.astype(np.float64) @ B, rtol=1e-14)
 
 
 def test_extrapolation_stays_within_the_bounds():
