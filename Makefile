@@ -13,7 +13,7 @@ demo: $(VENV)/demo
 # two to four workers, which compile for each other
 WORKERS := -n auto --maxprocesses 4 --dist worksteal
 
-test: $(VENV)/dev
+test: $(VENV)/test
 	$(RUN) ruff check .
 	$(RUN) pytest $(WORKERS)
 
@@ -40,10 +40,15 @@ $(VENV)/demo: pyproject.toml
 	$(RUN) pip install --quiet --disable-pip-version-check --editable ".[report]"
 	@touch $@
 
+$(VENV)/test: pyproject.toml
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(RUN) pip install --quiet --disable-pip-version-check --editable ".[test]"
+	@touch $@ $(VENV)/demo
+
 $(VENV)/dev: pyproject.toml
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(RUN) pip install --quiet --disable-pip-version-check --editable ".[dev]"
-	@touch $@ $(VENV)/demo
+	@touch $@ $(VENV)/test $(VENV)/demo
 
 clean:
 	rm -rf $(VENV) demo build dist

@@ -1,11 +1,11 @@
 """What all tests share: one compile cache for all workers, and Ctrl-C as in a terminal."""
 
+import re
 import signal
 import tempfile
 import time
 import warnings
 from importlib import import_module
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +25,22 @@ FITS = [
 ]
 
 
-def compile_kernels(dtype, store):
+SINGLE = re.compile("float32|single_precision")
+SAMPLE = re.compile(r"\[(nonnegative|0.3)-(hals|gcd|newton_kl)\]|drop_in|test_same_bits|gather|wide_range\[0\]")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Single precision compiles all kernels once more: `make test` takes a sample of it, `make test-all` the whole."""
+    for item in items:
+        if SINGLE.search(item.nodeid) and not SAMPLE.search(item.nodeid):
+            item.add_marker(pytest.mark.slow)
+
+
+def compile_kernels(store):
     """Most of what a test may need, for one kind of data."""
     rng = np.random.default_rng(0)
-    X = (rng.uniform(size=(20, 15)) * (rng.uniform(size=(20, 15)) < 0.7)).astype(dtype)
+    X = rng.uniform(size=(20, 15)) * (rng.uniform(size=(20, 15)) < 0.7)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for loss, solver in FITS:
@@ -44,8 +56,8 @@ def pytest_sessionstart(session):
         return
     own, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
     folder = Path(tempfile.gettempdir(), f"partwise-tests-{worker['testrunuid']}")
-    for dtype, store in list(product([np.float64, np.float32], [np.asarray, sparse.csr_array]))[own::count]:
-        compile_kernels(dtype, store)
+    for store in [np.asarray, sparse.csr_array][own::count]:
+        compile_kernels(store)
     folder.mkdir(exist_ok=True)
     (folder / str(own)).touch()
     begun = time.monotonic()

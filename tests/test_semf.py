@@ -135,7 +135,7 @@ def test_every_storage_and_type(store, dtype):
     assert result.objective == pytest.approx(same.objective, rel=1e-6 if dtype == np.float64 else 1e-2)
 
 
-@pytest.mark.parametrize("scale", [100.0, 1e-9, 3e40])
+@pytest.mark.parametrize("scale", [100.0, *(pytest.param(scale, marks=pytest.mark.slow) for scale in (1e-9, 3e40))])
 def test_units_do_not_matter_where_a_set_is_a_cone(scale):
     settings = {"structure_W": LIMBS, "structure_H": TORSO, "random_state": 5, "n_init": 1, "tol": 1e-6}
     one, other = (pw.factorize(c * SWIMMER.X, 17, normalize=None, **settings) for c in (1.0, scale))
@@ -190,7 +190,10 @@ PARTNERS = {"free": s.Free(), "fixed": s.Fixed(PLANTED.H[:3]), "of norm 1": s.Un
 
 
 @pytest.mark.parametrize("solver", [ADMM(search=30), PALM()], ids=["admm", "palm"])
-@pytest.mark.parametrize("partner", PARTNERS.values(), ids=PARTNERS)
+@pytest.mark.parametrize(
+    "partner",
+    [pytest.param(p, id=name, marks=() if name == "fixed" else pytest.mark.slow) for name, p in PARTNERS.items()],
+)
 @pytest.mark.parametrize("stated", TIED_W.values(), ids=TIED_W)
 @ignore_unfinished
 def test_every_structure_of_samples_is_kept_beside_every_partner(stated, partner, solver):
