@@ -13,7 +13,7 @@ from .base import Structure, beyond_rounding
 from .elementwise import FREE, Elementwise, NonNegative
 from .entries import OverEntries
 from .orthogonal import Tied
-from .places import best_places, regular_places
+from .places import best_places, exchanged_places, regular_places
 from .shape import Monotone, Smooth
 from .sparse import EqualNonzeros
 from .vectors import PER, SLACK, Vectors
@@ -308,16 +308,14 @@ class Turns(Structure):
         return A
 
     def chosen_places(self, A, near, places):
-        """Where a point near these two may be nonzero: what each set takes of what the ones before leave; or the best
-        choice of all, if that leaves too few to some vectors."""
+        """Where a point near these two may be nonzero, so that there are few enough for some sets and enough for
+        others."""
         scores = np.abs(near.astype(np.float64)) + NUDGE * np.abs(A) + np.finfo(A.dtype).tiny
-        chosen = places
-        for member in self.members:
+        chosen, wanted = places, (np.where(places, scores, -np.inf), self.limits(A.shape[1]), self.fewest(A.shape))
+        for member in self.members:  # each takes the largest of what the ones before leave
             chosen = chosen & member.places(np.where(chosen, scores, 0))
-        needed = self.fewest(A.shape)
-        if np.all(chosen.sum(axis=1) >= needed[0]) and np.all(chosen.sum(axis=0) >= needed[1]):
-            return chosen
-        best = best_places(np.where(places, scores, -np.inf), self.limits(A.shape[1]), needed)
+        best = exchanged_places(chosen, *wanted)
+        best = best_places(*wanted) if best is None else best
         return chosen if best is None else best
 
     def regular_places(self, A, near, places):
