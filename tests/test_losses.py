@@ -27,6 +27,14 @@ def test_a_loss_by_its_name(name, beta):
     assert resolve("loss", pw.losses.Beta(beta)).beta == beta
 
 
+@pytest.mark.parametrize("beta", [0, 1, 2])
+def test_a_number_that_is_one_but_for_rounding_is_that(beta):
+    for near in (np.nextafter(beta, 9), np.nextafter(beta, -9)):
+        assert resolve("loss", float(near)) == resolve("loss", beta)
+        assert resolve("loss", f"beta({float(near)!r})").beta == beta
+    assert resolve("loss", beta + 1e-9).beta == beta + 1e-9
+
+
 @pytest.mark.parametrize("name", ["kl(2)", "beta", "poisson", True, [1]])
 def test_a_loss_that_is_none(name):
     with pytest.raises((ValueError, TypeError), match="loss"):
@@ -126,6 +134,62 @@ def test_the_objective_never_rises(V, rank, solver, beta, as_sparse, penalty):
     assert np.all(np.isfinite(objective))
     rounding = 1e-12 if V.dtype == np.float64 else 3e-6
     assert np.diff(objective).max() <= rounding * (objective[0] + np.power(V[V > 0].astype(float), beta).sum())
+
+
+def hostile(seed, beta, dtype):
+    """Entries of any size from 1e-12 to 1e2, or rows of such sizes, with zeros where beta allows them; a wild start."""
+    rng = np.random.default_rng(seed)
+    m, n, rank = rng.integers(4, 20, size=3) // (1, 1, 3)
+    V = 10.0 ** rng.uniform(-12, 2, size=(m, n))
+    if seed % 2:
+        V = rng.gamma(0.3, size=(m, rank)) @ rng.gamma(0.3, size=(rank, n)) * 10.0 ** rng.uniform(-12, 2, size=(m, 1))
+    V = V * (rng.uniform(size=V.shape) < 0.7) if beta > 0 and seed % 3 else np.maximum(V, 1e-14)
+    start = tuple(np.exp(rng.normal(0, 3, size=shape)).astype(dtype) for shape in ((m, rank), (rank, n)))
+    return V.astype(dtype), int(rank), start
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("beta", [-3.0, -1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 4.0])
+def test_no_iteration_raises_the_loss_of_hostile_data(beta, dtype):
+    """As computed from the factors that a callback is shown, and as told."""
+    loss = pw.losses.Beta(beta)
+    names = {1.0: [*SOLVERS], 2.0: ["hals", "gcd", "mu", "mu_extrapolated"]}.get(beta, SOLVERS[1:])
+    for seed in (0, 1, 2, 5, 20):
+        V, rank, start = hostile(seed, beta, dtype)
+        for solver in names:
+            true = []
+            result = pw.factorize(
+                V,
+                rank,
+                loss=loss,
+                solver=solver,
+                init=start,
+                max_iter=15,
+                tol=0,
+                callbacks=[lambda _, f: true.append(loss.value(V, f[0].astype(float) @ f[1].T.astype(float)))],  # noqa: B023
+            )
+            told = np.array([record.objective for record in result.history])
+            size = np.power(V[V > 0].astype(float), beta).sum()
+            rounding = 1e-13 if dtype == np.float64 else 3e-7
+            for values in (np.array(true[: len(told)]), told):
+                assert np.all(np.diff(values) <= rounding * (size + values[:-1]))
+            assert result.fit == pytest.approx(
+                loss.value(V, result.W.astype(float) @ result.H), abs=rounding * size, rel=1e-6
+            )
+
+
+@pytest.mark.parametrize("solver", ["newton", "mu_extrapolated"])
+def test_spectra_in_single_precision_are_as_good_as_in_double(solver):
+    """Power spectra span fourteen orders of magnitude, and every one of them counts under Itakura and Saito's loss."""
+    rng = np.random.default_rng(0)
+    power = rng.gamma(0.5, size=(40, 4)) @ rng.gamma(0.5, size=(4, 30)) * 10.0 ** rng.uniform(-12, 2, size=(40, 1))
+    V = (power * rng.exponential(size=power.shape) + 1e-13).astype(np.float32)
+    options = {"loss": "itakura-saito", "solver": solver, "init": "random", "random_state": 0, "max_iter": 60, "tol": 0}
+    one, two = (pw.factorize(V.astype(kind), 4, **options) for kind in (np.float32, np.float64))
+    assert one.W.dtype == np.float32
+    assert one.objective == pytest.approx(two.objective, rel=1e-3)
+    assert one.certificate.stationarity == pytest.approx(two.certificate.stationarity, rel=0.1)
+    assert np.isfinite(one.relative_error)
 
 
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])

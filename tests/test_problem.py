@@ -1,14 +1,20 @@
-"""The one definition of the objective and of optimality."""
+"""The one definition of the objective and of optimality, and the units it is computed in."""
+
+import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import partwise as pw
+from partwise import losses
 from partwise import structures as s
 from partwise.data import as_data
 from partwise.datasets import make_parts
 from partwise.losses import Frobenius
-from partwise.problem import pose
+from partwise.problem import Problem, Tangent, largest, pose, ratio
+from partwise.units import shared_units, times_power
 
 PLANTED = make_parts(20, 15, 4, random_state=0)
 RNG = np.random.default_rng(0)
@@ -95,3 +101,161 @@ def test_a_fixed_factor_keeps_its_own_unit():
 
 def test_public_names_build_a_problem():
     assert pw.Problem is type(make())
+
+
+# -- extreme units -----------------------------------------------------------------------------------------
+
+LOSSES = {
+    "frobenius": Frobenius(),
+    "kl": losses.KL(),
+    "itakura-saito": losses.ItakuraSaito(),
+    "beta -1": losses.Beta(-1),
+    "beta 3": losses.Beta(3),
+    "l1": losses.L1(),
+}
+BOUNDS = [5e-324, 1e-310, 1e-200, 1e-90, 1e-44, 1e-36, 1e-10, 1e15, 1e30, 1e38, 1e90, 1e200, 1.7e308]
+SMALL = RNG.uniform(0.1, 1, size=(6, 2)) @ RNG.uniform(0.1, 1, size=(2, 5))
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_bounds_of_any_size_leave_the_report_true(loss, dtype):
+    """Generous bounds say nothing, and tiny ones hold: the loss reported is that of the factors handed over."""
+    X, options = SMALL.astype(dtype), {"loss": loss, "random_state": 0, "max_iter": 6, "tol": 0, "normalize": None}
+    free = pw.factorize(X, 2, **options)
+    for bound in BOUNDS:
+        for structures in (
+            {"structure_W": s.Box(0, bound)},
+            {"structure_W": s.Box(0, bound), "structure_H": s.Box(0, bound)},
+        ):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = pw.factorize(X, 2, **structures, **options)
+            W, H = result.W.astype(float), result.H.astype(float)
+            assert float(result.W.max()) <= bound * (1 + 1e-7) + float(np.finfo(dtype).smallest_subnormal) / 2
+            assert np.all(np.isfinite(W)) and np.all(np.isfinite(H))
+            assert result.fit == pytest.approx(loss.value(X, W @ H), rel=1e-5, abs=1e-9)
+            if bound >= 1e15:
+                assert np.array_equal(result.W, free.W)
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("end", ["smallest", "largest"])
+def test_the_largest_and_smallest_numbers_are_data(loss, dtype, end):
+    """Up to the largest number of the type and down to those that have fewer digits."""
+    kind = np.finfo(dtype)
+    whole = np.round(2.0**10 * SMALL / SMALL.max())  # exact in either unit
+    unit = float(kind.smallest_subnormal) if end == "smallest" else float(kind.max) / 2.0**10
+    X = (unit * whole).astype(dtype)
+    one, two = (pw.factorize(Y, 2, loss=loss, random_state=0, max_iter=6, tol=0) for Y in (whole.astype(dtype), X))
+    assert two.relative_error == pytest.approx(one.relative_error, rel=1e-2)
+    assert np.all(np.isfinite(two.W)) and np.all(np.isfinite(two.H))
+    assert two.W.dtype == dtype
+    W, H = (A.astype(float) / unit**0.5 for A in (two.W, two.H))
+    assert np.allclose(W @ H, one.W.astype(float) @ one.H.astype(float), atol=2)  # of 1024
+
+
+def test_units_follow_bounds_as_far_as_the_data_allow():
+    anything, most = (0.0, np.inf), np.finfo(np.float64).maxexp
+    assert shared_units(2.0**10, [anything, anything], np.float64) == (5, 5)
+    assert shared_units(2.0**10, [(0.0, 2.0**90), anything], np.float64) == (5, 5)  # further than X needs
+    assert shared_units(2.0**10, [(0.0, 2.0**-3), anything], np.float64) == (-3, 13)
+    assert shared_units(2.0**10, [(2.0**90, 2.0**90), anything], np.float64) == (90, -80)  # it must be as large
+    assert shared_units(2.0**10, [(2.0**90, 2.0**90), (1.0, 1.0)], np.float64) == (50, -40)  # X stays near 1
+    for size in (5e-324, 1.0, 1.7e308):
+        for bound in (5e-324, 1.7e308):
+            units = shared_units(size, [(bound, bound), anything], np.float64)
+            assert max(map(abs, units)) < most
+            assert abs(times_power(size, -sum(units)) - 1) < 3.1
+
+
+def test_powers_beyond_all_numbers():
+    assert times_power(1.0, 5000.5) == np.inf
+    assert times_power(-1.0, 5000.0) == -np.inf
+    assert times_power(1.0, -5000.5) == 0
+    assert times_power(5e-324, 1074) == 1
+    assert times_power(3.0, 0.5) == pytest.approx(3 * 2**0.5, rel=1e-15)
+
+
+# -- NaN, and double precision -----------------------------------------------------------------------------
+
+
+def test_nan_is_no_measure_of_optimality():
+    assert np.isnan(largest([0.0, np.nan, 1.0]))
+    assert np.isnan(largest([np.nan, 0.0]))
+    assert np.isnan(ratio(np.nan, 0.0))
+    assert np.isnan(make().relative_gain(np.array([0.0, np.nan])))
+
+
+@pytest.mark.parametrize("spoilt", ["minus", "plus", "curvature"])
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("solver", ["newton", "mu"])
+def test_slopes_that_are_no_numbers_are_never_called_stationary(monkeypatch, spoilt, held, solver):
+    """Whatever a kernel makes of them."""
+    expansion = Problem.expansion
+
+    def broken(self, factors, mode):
+        found = expansion(self, factors, mode)
+        assert isinstance(found, Tangent)
+        field = getattr(found, spoilt).copy()
+        field[0] = np.inf if spoilt == "curvature" else np.nan
+        return found._replace(**{spoilt: field})
+
+    monkeypatch.setattr(Problem, "expansion", broken)
+    structure = s.Fixed(PLANTED.H) if held else s.NonNegative()
+    options = {"loss": 1.5, "solver": solver, "structure_H": structure, "random_state": 0, "tol": 0.1}
+    problem = pose(as_data(PLANTED.X), losses.Beta(1.5), (s.NonNegative(), structure), 4)
+    assert np.isnan(problem.stationarity((W, np.ascontiguousarray(PLANTED.H.T))))
+    if solver == "newton":  # its steps need no expansion
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = pw.factorize(PLANTED.X, 4, max_iter=20, **options)
+        assert not result.converged
+        assert not result.certificate.stationary
+
+
+@pytest.mark.parametrize("loss", [Frobenius(), losses.KL(), losses.ItakuraSaito(), losses.Beta(1.5)], ids=str)
+@pytest.mark.parametrize("structure", [s.NonNegative(), s.Box(0.1, 0.7) & s.L1(0.01)], ids=["nonnegative", "box"])
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_single_precision_is_reported_in_double(loss, structure, store):
+    X = (PLANTED.X + 0.1 * (loss.degree <= 0)).astype(np.float32)
+    result = pw.factorize(
+        store(X),
+        4,
+        loss=loss,
+        structure_W=structure,
+        random_state=0,
+        max_iter=400,
+        tol=1e-6,
+        normalize=None,
+        sort=False,
+    )
+    factors = tuple(np.ascontiguousarray(A, dtype=np.float64) for A in result.factors)
+    rounded = structure.bind(result.W.shape, False, "W").rounded(np.float32)
+    truth = pose(as_data(X.astype(np.float64)), loss, (rounded, s.NonNegative()), 4)
+    assert result.W.dtype == np.float32
+    assert result.certificate.feasible
+    assert result.objective == pytest.approx(truth.objective(factors), rel=1e-9)
+    assert result.certificate.stationarity == pytest.approx(truth.stationarity(factors), rel=1e-4, abs=1e-12)
+
+
+@pytest.mark.parametrize("structure", [s.Simplex(per="component"), s.UnitNorm(), s.Sparse(3)], ids=str)
+def test_tied_entries_in_single_precision_are_stationary_by_double(structure):
+    """A sum of 1 by single precision is not one by double; that is no gain."""
+    X = PLANTED.X.astype(np.float32)
+    result = pw.factorize(X, 4, structure_H=structure, solver="palm", random_state=0, max_iter=3000)
+    assert result.converged
+
+
+def test_double_precision_takes_no_copy_of_the_data():
+    """A product converts a piece at a time."""
+    X = RNG.uniform(size=(4000, 1500)).astype(np.float32)
+    factors = tuple(RNG.uniform(size=(n, 8)).astype(np.float32) for n in X.shape)
+    problem = pose(as_data(X), Frobenius(), (s.NonNegative(), s.NonNegative()), 8)
+    problem.precise(factors)
+    tracemalloc.start()
+    problem.precise(factors)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < X.nbytes

@@ -48,7 +48,9 @@ def problem_of(Y, symmetric=True, rank=4, store=np.asarray):
 
 def value(Y, A, symmetric):
     R = Y - A @ A.T
-    return 0.5 * np.square(R).sum() - (0.5 * np.square(np.diag(R)).sum() if symmetric == "off-diagonal" else 0)
+    if symmetric == "off-diagonal":
+        np.fill_diagonal(R, 0)
+    return 0.5 * np.square(R).sum()
 
 
 # -- one entry ---------------------------------------------------------------------------------------------
@@ -409,3 +411,66 @@ def test_command_line(words, tmp_path, capsys):
     np.save(tmp_path / "X.npy", TILTED)
     assert main(["fit", str(tmp_path / "X.npy"), "--rank", "4", "--out", str(out), *words]) == 2
     assert "X is not symmetric" in capsys.readouterr().err
+
+
+# -- rows far longer than the others -----------------------------------------------------------------------
+
+
+def unlike(n, rank, seed):
+    """Rows whose lengths have nothing to do with each other."""
+    rng = np.random.default_rng(seed)
+    return rng.uniform(size=(n, rank)) * 10.0 ** rng.uniform(-6, 6, size=(n, 1)) * (rng.uniform(size=(n, rank)) < 0.7)
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n, rank", [(3, 5), (30, 1), (30, 4)])
+def test_the_loss_off_the_diagonal_has_its_digits(store, dtype, n, rank, monkeypatch):
+    """Although the squares of long rows, which do not count, are larger by many orders of magnitude."""
+    monkeypatch.setattr(pw.Problem, "direct_is_cheap", False)
+    for seed in range(5):
+        A = unlike(n, rank, seed).astype(dtype)
+        A[0] *= 10.0 ** (6 * (seed % 2))
+        problem, exact = problem_of(network(n, seed), "off-diagonal", rank, store), A.astype(float)
+        truth = value(network(n, seed), exact, "off-diagonal")
+        assert problem.fit((A, A)) == pytest.approx(truth, rel=1e-12 if dtype == np.float64 else 1e-5)
+
+
+@pytest.mark.parametrize("symmetric", SYMMETRIES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_no_sweep_raises_the_objective_of_networks(symmetric, dtype):
+    """Parts of single nodes, where an entry is nearly all of its column, come up in these."""
+    for seed in (33, 61, 149, 257):
+        rng = np.random.default_rng(seed)
+        n, rank = int(rng.integers(8, 25)), int(rng.integers(2, 8))
+        Y = rng.uniform(size=(n, n)) < 0.15
+        Y = ((Y | Y.T) * 10.0 ** rng.uniform(-3 * (seed % 2), 0, size=n)).astype(float)
+        Y = ((Y + Y.T) / 2).astype(dtype)
+        np.fill_diagonal(Y, 0)
+        true = []
+        result = fit(
+            Y,
+            rank,
+            symmetric=symmetric,
+            init="random",
+            random_state=seed,
+            max_iter=150,
+            tol=0,
+            callbacks=[lambda _, f: true.append(value(Y.astype(float), f[0].astype(float), symmetric))],  # noqa: B023
+        )
+        told, size = np.array([record.objective for record in result.history]), np.square(Y, dtype=float).sum()
+        rounding = 1e-14 if dtype == np.float64 else 1e-6
+        assert np.diff(told).max() <= rounding * size
+        assert np.diff(true).max() <= rounding * size
+        assert np.allclose(told, true[: len(told)], rtol=0, atol=rounding * size)
+
+
+def test_an_entry_that_is_its_column_goes_to_its_best_value():
+    """Subtracting its square from that of the column would leave rounding."""
+    A = np.full((6, 2), 1e-7)
+    A[0, 0], A[:, 1] = 1e7, [0.3, 0.1, 0.2, 0.5, 0.7, 0.4]
+    Y = np.ones((6, 6)) - np.eye(6)
+    found, _ = kernels.cpu.symmetric_cd(*as_data(Y).entries(0), A, np.zeros(6), False, 1)
+    best = (Y[0, 1:] - A[0, 1] * A[1:, 1]) @ A[1:, 0] / np.square(A[1:, 0]).sum()
+    assert found[0, 0] == pytest.approx(best, rel=1e-12)
+    assert value(Y, found, "off-diagonal") < 0.5 * value(Y, A, "off-diagonal")

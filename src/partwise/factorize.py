@@ -68,7 +68,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     Parameters
     ----------
     X : array-like or SciPy sparse matrix of shape (n_samples, n_features)
-        The data; float32 is computed in float32, everything else in float64.
+        The data; float32 is computed in float32 (in float64 for a beta below 1), everything else in float64.
     rank : int
         Number of parts.
     loss : str, number or Loss

@@ -266,9 +266,8 @@ class Problem:
     def precise(self, factors: Factors) -> Measured:
         """`measure` in double precision whatever the type of X: reported values.
 
-        Where the loss has kinks, entries are at their best values in the precision that they have, or not. Where
-        entries are tied to each other, what can be gained is seen from the nearest point of the set in double
-        precision.
+        Under L1 entries are compared with their best values in the precision that they have. Where a structure ties
+        entries to each other, stationarity is that of the nearest point which is in the set by double precision.
         """
         if self.data.dtype == np.float64:
             return self.measure(factors)
@@ -380,7 +379,7 @@ class Problem:
 
     def as_told(self, factors: Factors) -> Factors:
         """The factors that the user is given, in the units of this problem: the same, unless the user's have another
-        type or are so extreme that numbers there are rounded, or end."""
+        type, or units so extreme that entries are rounded, overflow or underflow there."""
         kind = self.data.stored
         if kind == self.data.dtype and max(map(abs, self.exponents)) <= np.finfo(kind).maxexp // 4:
             return factors

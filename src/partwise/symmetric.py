@@ -49,9 +49,9 @@ class SymmetricProblem(Problem):
     def model_norm2(self, A: np.ndarray, mode: int, gram: np.ndarray) -> float:
         """`|A A'|^2`, or `sum_{i != j} (a_i' a_j)^2` where the diagonal does not count.
 
-        The latter is the difference of `|A'A|^2` and `sum_i |a_i|^4`, which says nothing where a few rows are far
-        longer than the others: those are left out, and their products with all rows summed one by one. Once no row has
-        more than `1 / (2 rank)` of all squares, the sum that is subtracted is at most half of the other."""
+        The latter is the difference of `|A'A|^2` and `sum_i |a_i|^4`, which cancel where a few rows are far longer than
+        the others: products with those rows are summed one by one. Among rows of which none has more than
+        `1 / (2 rank)` of the sum of squares, what is subtracted is at most half of what it is subtracted from."""
         if self.diagonal:
             return super().model_norm2(A, mode, gram)
         A = A.astype(np.float64, copy=False)

@@ -40,18 +40,20 @@ def shared_units(size: float, magnitudes, dtype) -> tuple[int, int]:
     """Exponents of the units of two factors whose product is about `size`: as equal as the magnitudes allow, the least
     and the most that entries of each factor are known to reach.
 
-    Their sum depends on `size` alone, so that X is near 1 in these units whatever the bounds.
+    Their sum is that of `size`, so that X is near 1 in these units whatever the bounds.
     """
-    half = min(round(exponent_of(size) / 2), LARGEST // 2)
+    whole = min(exponent_of(size), LARGEST - 1)
+    half, limit = round(whole / 2), np.finfo(dtype).maxexp - TOP
     ends = [
         (exponent_of(least) if least > 0 else -math.inf, exponent_of(most) if 0 < most < math.inf else math.inf)
         for least, most in magnitudes
     ]
-    low, high = max(ends[0][0], 2 * half - ends[1][1]), min(ends[0][1], 2 * half - ends[1][0])
+    low, high = max(ends[0][0], whole - ends[1][1]), min(ends[0][1], whole - ends[1][0])
+    if low <= half <= high:
+        return half, half
     own = min(max(half, low), high) if low <= high else round((low + high) / 2)
-    most = np.finfo(dtype).maxexp - TOP
-    own = int(min(max(own, -most, 2 * half - most), most, 2 * half + most))
-    return own, 2 * half - own
+    own = int(min(max(own, -limit, whole - limit), limit, whole + limit))
+    return own, whole - own
 
 
 def in_units(bounds, exponent: int | np.ndarray):

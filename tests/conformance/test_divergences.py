@@ -110,7 +110,7 @@ def test_rows_go_to_their_optimum(beta, store, rank, penalty):
     def objective(w, x):
         return loss.value(x[None], w[None] @ B.T) + l1 * w.sum() + l2 / 2 * w @ w
 
-    new, _, _ = kernels.of(A).newton(*data.entries(0), A, B, full, l2, beta, (80, 0.0), rows)
+    new, _, _ = kernels.of(A).newton(*data.entries(0), A, B, full, l2, beta, (80, 0.0, True), rows)
     for i in rows:
         w, x = new[i], X[i]
         assert objective(w, x) <= objective(A[i], x)
@@ -156,7 +156,7 @@ def test_no_step_raises_the_objective(kernel, seed):
         if kernel == "newton_kl":
             P, _, _ = kernels.of(P).newton_kl(*data.entries(mode), P, Q, full, l2, (1, 0.0), rows)
         else:
-            P, _, _ = kernels.of(P).newton(*data.entries(mode), P, Q, full, l2, beta, (1, 0.0), rows)
+            P, _, _ = kernels.of(P).newton(*data.entries(mode), P, Q, full, l2, beta, (1, 0.0, bool(seed % 2)), rows)
         A, B = (P, Q) if mode == 0 else (Q, P)
         after = objective(A, B)
         assert after <= before * (1 + 1e-11)

@@ -157,7 +157,7 @@ def test_only_the_rows_asked_for_move(name):
         "gcd": lambda k: k.gcd(A, cross, gram, full, rows, (50, 1e-3), shared=False)[0],
         "mu": lambda k: k.mu(A, A @ gram, np.abs(cross), 1.0, np.zeros(RANK), full, rows),
         "newton_kl": lambda k: k.newton_kl(*entries, A, B, full, 0.0, (2, 0.0), rows)[0],
-        "newton": lambda k: k.newton(*entries, A, B, full, 0.0, 1.0, (1, 0.0), rows)[0],
+        "newton": lambda k: k.newton(*entries, A, B, full, 0.0, 1.0, (1, 0.0, True), rows)[0],
     }
     assert set(np.flatnonzero((call[name](kernels.of(A)) != A).any(axis=1))) == set(rows)
 
@@ -221,16 +221,18 @@ def test_memory_with_gaps_is_refused_not_misread():
     B = RNG.uniform(size=(20, 3))
     with pytest.raises(TypingError, match="contiguous and of one type"):
         kernels.of(B).sparse_product((S.indptr, S.indices, gaps), B, 1.0)
+    with pytest.raises(TypingError, match="contiguous and of one type"):
+        kernels.of(B).sparse_product((S.indptr, S.indices, S.data), B.astype(np.float32), 1.0)
 
 
-def test_single_precision_data_in_double_precision_products():
+@pytest.mark.parametrize("rank", [1, 9, 40])
+def test_numbers_of_single_precision_are_multiplied_in_double(rank):
     S = sparse.random_array((30, 20), density=0.2, format="csr", rng=RNG).astype(np.float32)
-    B = RNG.uniform(size=(20, 3))
-    for X in (S.toarray(), S):
-        data = as_data(X).double()
-        product = data.cross((B, B), 0)
-        assert product.dtype == np.float64
-        assert np.allclose(product, S.astype(np.float64) @ B, rtol=1e-14)
+    B, C = RNG.uniform(size=(20, rank)), RNG.uniform(size=(30, rank))
+    rows, exact = (S.indptr, S.indices, S.data), S.toarray().astype(np.float64)
+    assert np.allclose(kernels.of(B).sparse_product(rows, B, 2.0), 2 * exact @ B, rtol=1e-14)
+    assert np.allclose(kernels.of(B).transposed_product(rows, C, 2.0, 20), 2 * exact.T @ C, rtol=1e-14)
+    assert np.allclose(kernels.of(B).dense_product(S.toarray(), B, 2.0), 2 * exact @ B, rtol=1e-14)
 
 
 def test_extrapolation_stays_within_the_bounds():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition._nmf import _beta_divergence
 
+from partwise.data import as_data
 from partwise.losses import KL, Beta, Frobenius, ItakuraSaito
 
 from .tables import LOSSES
@@ -56,6 +57,19 @@ def test_members_of_the_family_agree_at_their_limits():
         assert Beta(beta).value(X, Y) == loss.value(X, Y)
         assert Beta(beta + 1e-7).value(X, Y) == pytest.approx(loss.value(X, Y), rel=1e-5)
         assert np.allclose(Beta(beta + 1e-7).gradient(X, Y), loss.gradient(X, Y), rtol=1e-5)
+
+
+@pytest.mark.parametrize("beta", [0, 1, 2])
+@pytest.mark.parametrize("distance", [1e-15, 1e-12, 1e-9, 1e-6, 1e-3])
+def test_values_are_continuous_in_beta(beta, distance):
+    """In NumPy and compiled: to first order the value changes evenly to both sides, with all its digits."""
+    X = COUNTS + 0.4 * (beta == 0)
+    A, B = np.array([[0.5, 0.1], [1.5, 0.2]]), np.array([[1.0, 0.1], [0.3, 2.0], [2.0, 0.7]])
+    middle = Beta(beta).value(X, A @ B.T)
+    below, above = (Beta(beta + sign * distance) for sign in (-1, 1))
+    for value in (lambda loss: loss.value(X, A @ B.T), lambda loss: as_data(X).loss(loss, (A, B))):
+        assert value(above) == pytest.approx(middle, rel=20 * distance + 1e-14)
+        assert (value(below) + value(above)) / 2 == pytest.approx(middle, rel=100 * distance**2 + 1e-14)
 
 
 def test_values_are_those_of_scikit_learn():

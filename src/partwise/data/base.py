@@ -236,7 +236,8 @@ class Data(ABC):
         """The leading singular triplets `U (m, rank), s, V (n, rank)`, by a randomized method; `accuracy` as in
         scikit-learn's `randomized_svd`."""
         before, after = self.inverse_scale
-        extreme = after != 1  # then X itself is scaled, a copy, or the products in there would overflow
+        # then X itself is scaled, a copy, or the products in there would overflow
+        extreme = abs(math.log2(self.scale)) >= np.finfo(self.stored).maxexp // 2
         matrix = self.matrix * before * after if extreme else self.matrix
         U, s, Vt = randomized_svd(matrix, rank, random_state=rng, **accuracy)
         return U, s if extreme else s * before, Vt.T

@@ -77,6 +77,13 @@ def solved(x, H, cost, low, high) -> np.ndarray | None:
     return np.clip(low - program.ineqlin.marginals, low, high)
 
 
+def dependent(gram: np.ndarray, limit: float = DEPENDENT) -> bool:
+    """Whether parts with this Gram matrix are nearly dependent: with parts scaled to length 1 its smallest eigenvalue
+    is below the limit, or a part is 0."""
+    lengths = np.sqrt(np.diag(gram).astype(np.float64))
+    return not lengths.all() or bool(np.linalg.eigvalsh(gram / np.outer(lengths, lengths))[0] < limit)
+
+
 def least_squares_rows(problem: Problem, factors: Factors, mode: int, known: Quadratic, rows: np.ndarray) -> np.ndarray:
     """The factor of this mode with the given rows at their minimum; as it is where its parts are independent enough, or
     where bounds and penalties are not all there is to its structure."""
@@ -85,14 +92,10 @@ def least_squares_rows(problem: Problem, factors: Factors, mode: int, known: Qua
         return A
     if structure.l1 > 0 and not structure.nonnegative:
         return A
-    gram = known.gram.astype(np.float64)
-    lengths = np.sqrt(np.diag(gram))
-    unit = gram / np.outer(lengths, lengths) if lengths.all() else np.zeros_like(gram)
-    least = np.linalg.eigvalsh(unit)[0]
-    if least > DEPENDENT:
+    if not dependent(known.gram):
         return A
-    if least > SQUARED and A.dtype == np.float64:
-        R = cholesky(gram)
+    if not dependent(known.gram, SQUARED) and A.dtype == np.float64:
+        R = cholesky(known.gram)
         C = solve_triangular(R, known.cross.T, trans=1).T
     else:
         # the ridge is rows more under the parts, where X has zeros

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from .. import kernels
+from ..problem import gram_of
 from .base import WHOLE, require
 from .block import RowDescent
+from .exact_rows import dependent
 
 ALONE = 20  # steps where the other factors are held
 WIDE = 20  # parts from which on whole rows were faster than single entries, for KL on dense data
@@ -34,5 +36,7 @@ class Newton(RowDescent):
         return 2.8, "Newton's method on whole rows"
 
     def descend_rows(self, problem, state, arguments, rows):
-        inner = (ALONE, state.tol**2) if problem.separable else (self.steps, 0.0)
+        inner = (self.steps, 0.0, False)
+        if problem.separable:
+            inner = ALONE, state.tol**2, dependent(gram_of(state.points[1 - problem.modes[0]]))
         return kernels.of(state.points[0]).newton(*arguments, problem.loss.beta, inner, rows)

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from .. import kernels
+from ..problem import gram_of
 from .base import AT_LEAST_0, WHOLE, require
 from .block import RowDescent
+from .exact_rows import dependent
 
 ALONE = 100  # sweeps where the other factors are held
 
@@ -15,7 +17,8 @@ class NewtonKL(RowDescent):
     than `eps` of the best one. Zeros of a sparse X cost nothing.
 
     Beyond the paper: a step that could raise the objective is cut short, zero rows and columns are allowed, entries at
-    0 that want to stay there are skipped, and entries of X that no part reaches are given one.
+    0 that want to stay there are skipped, and entries of X that no part reaches are given one. Where the other factor
+    is held and its parts are nearly dependent, the steps are those of `Newton`, on all entries of a row at once.
     """
 
     sweeps: int = 3
@@ -34,5 +37,9 @@ class NewtonKL(RowDescent):
         return 2.5, "Newton coordinate descent, the fastest measured for KL on sparse data or with few parts"
 
     def descend_rows(self, problem, state, arguments, rows):
-        inner = (ALONE, min(self.eps, state.tol**2)) if problem.separable else (self.sweeps, self.eps)
-        return kernels.of(state.points[0]).newton_kl(*arguments, inner, rows)
+        kernel = kernels.of(state.points[0])
+        if not problem.separable:
+            return kernel.newton_kl(*arguments, (self.sweeps, self.eps), rows)
+        if dependent(gram_of(state.points[1 - problem.modes[0]])):  # entry by entry would end early
+            return kernel.newton(*arguments, 1.0, (ALONE, state.tol**2, True), rows)
+        return kernel.newton_kl(*arguments, (ALONE, min(self.eps, state.tol**2)), rows)

@@ -4,7 +4,7 @@
 
 with `B = Q R`, R (rank, rank), and `c = Q' x`: its condition number is that of B, where the normal equations have the
 square of it. Entries between their bounds are free, and so are those at a bound that would gain by leaving it; the step
-to the best values of all of these is taken as far as the bounds allow. R' is given: its rows are the columns of R.
+to the best values of all of these is taken as far as the bounds allow. The rows of `columns` are the columns of R.
 """
 
 import numpy as np
@@ -18,13 +18,18 @@ DEPENDENT = 2.0**-50  # of its length: what is left of a column that lies in the
 
 
 @compiled
+def _length(v):
+    total = 0.0
+    for j in range(v.size):
+        total += v[j] * v[j]
+    return np.sqrt(total)
+
+
+@compiled
 def _rest(columns, lengths, c, w, rest):
     """`rest = c - R w`; returns the size of its terms."""
-    size = 0.0
-    for j in range(c.size):
-        rest[j] = c[j]
-        size += c[j] * c[j]
-    size = np.sqrt(size)
+    size = _length(c)
+    rest[:] = c
     for k in range(w.size):
         if w[k] != 0:
             column, own = columns[k], w[k]
@@ -68,8 +73,8 @@ def _free(lengths, size, l1, w, low, high, g, barred, leave, free):
 
 @compiled
 def _solve(T, n, free, less, p):
-    """The first n free entries of p: `T p` is column n of T, less the column `less`, 0 on the rest. Where there is
-    none, the column itself is left with -1, all turned so that the sum of p falls; returns whether it does."""
+    """The first n free entries of p from `T p = T[:, n] - T[:, less]`, the others 0. With `less` -1 the latter is not
+    subtracted and entry n is -1, so that `T p = 0`, turned so that the sum of p falls; returns whether it does."""
     total, terms = 0.0, 0.0
     p[:] = 0
     for a in range(n - 1, -1, -1):
@@ -88,18 +93,16 @@ def _solve(T, n, free, less, p):
 
 @compiled
 def _direction(columns, lengths, rest, l1, free, n_free, Q, T, p):
-    """`p`, which minimises `1/2 |rest - R p|^2 + l1 sum_k p_k` over the free entries: by the modified method of Gram
-    and Schmidt with `rest` as a last column, as good as reflections. A column in the span of those before it does not
-    move; where l1 > 0 makes that worth it, p leads along `R p = 0` instead. Returns whether it does."""
+    """The minimiser p of `1/2 |rest - R p|^2 + l1 sum_k p_k` over the free entries, by modified Gram-Schmidt with rest
+    as a last column, which is as accurate as reflections (Bjorck 1967). A column in the span of those before it stays
+    put; where l1 > 0 makes that worth it, p is a direction with `R p = 0` instead. Returns whether it is."""
     d, spanned = Q[n_free], -1
     d[:] = rest
     for a in range(n_free):
         Q[a] = columns[free[a]]
     for a in range(n_free):
-        q, norm2 = Q[a], 0.0
-        for j in range(q.size):
-            norm2 += q[j] * q[j]
-        norm = np.sqrt(norm2)
+        q = Q[a]
+        norm = _length(q)
         T[a, a] = norm if norm > DEPENDENT * lengths[free[a]] else 0.0
         spanned = a if T[a, a] == 0 else spanned
         for j in range(q.size):
@@ -154,13 +157,17 @@ def _to_first_bound(w, low, high, p, most, s):
 
 
 @compiled
-def _solve_row(columns, lengths, c, l1, low, high, w, room, free, barred, Q, T):
-    """w to the minimum: at first all entries move at once that would gain, and those that would pass a bound stop
-    there; once that no longer lowers the objective, one after the other as Lawson and Hanson (1974) and Stark and
-    Parker (1995) do, which ends."""
-    rest, g, p, s, image = room[0], room[1], room[2], room[3], room[4]
+def solve_row(columns, c, l1, low, high, w):
+    """Move w to the minimum. At first all entries that would gain move at once, and those that would pass a bound stop
+    there; once that no longer lowers the objective, one at a time, which is finite (Lawson and Hanson 1974; Stark and
+    Parker 1995)."""
+    rank = w.size
+    rest, image, g, p, s = np.empty(c.size), np.empty(c.size), np.empty(rank), np.empty(rank), np.empty(rank)
+    lengths, free, barred = np.empty(rank), np.empty(rank, np.int64), np.zeros(rank, np.bool_)
+    Q, T = np.empty((rank + 1, c.size)), np.empty((rank, rank + 2))
     careful, solved = False, False
-    barred[:] = False
+    for k in range(rank):
+        lengths[k] = _length(columns[k])
     for _ in range(MOST + MORE * w.size):
         size = _rest(columns, lengths, c, w, rest)
         _slopes(columns, rest, l1, g)
@@ -192,25 +199,20 @@ def _solve_row(columns, lengths, c, l1, low, high, w, room, free, barred, Q, T):
 @compiled
 def _least_squares(columns, C, A, l1, lower, upper, rows, out, start, stop):
     rank = A.shape[1]
-    lengths, w, room = np.empty(rank), np.empty(rank), np.empty((5, rank))
-    low, high, free, barred = np.empty(rank), np.empty(rank), np.empty(rank, np.int64), np.empty(rank, np.bool_)
-    Q, T = np.empty((rank + 1, rank)), np.empty((rank, rank + 2))
+    w, low, high = np.empty(rank), np.empty(rank), np.empty(rank)
     lower_step, upper_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
-    for k in range(rank):
-        lengths[k] = np.sqrt(np.dot(columns[k], columns[k]))
     for t in range(start, stop):
         i = rows[t]
         for k in range(rank):
             low[k], high[k] = lower[i * lower_step, k], upper[i * upper_step, k]
             w[k] = min(max(np.float64(A[i, k]), low[k]), high[k])
-        _solve_row(columns, lengths, C[i], l1, low, high, w, room, free, barred, Q, T)
+        solve_row(columns, C[i], l1, low, high, w)
         for k in range(rank):
             out[i, k] = w[k]
 
 
 def least_squares(columns, C, A, box, rows):
-    """A with the given rows at their minimum: `columns` is R', and the rows of C are `Q' x`. Where l1 > 0 the lower
-    bounds must be >= 0."""
+    """A with the given rows at their minimum; the rows of C are `Q' x`. Where l1 > 0 the lower bounds must be >= 0."""
     out, (l1, lower, upper) = A.copy(), box
     threads.run(
         lambda i, j: _least_squares(columns, C, A, float(l1), lower, upper, rows, out, i, j),

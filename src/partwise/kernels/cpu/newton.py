@@ -4,6 +4,7 @@ import numpy as np
 
 from .. import threads
 from .base import aligned, compiled, result_for
+from .least_squares import solve_row
 from .products import padded
 from .rows import (
     SMALL,
@@ -24,6 +25,7 @@ from .simd import FLOOR, TILE, combine, tile
 
 INNER = 10  # sweeps over the quadratic model, until one gains less than `ENOUGH` of the first
 ENOUGH = 1e-2
+RIDGE = 2.0**-40  # of a second derivative, added to it: a direction with less curvature is left to the next steps
 DAMPED = 4  # steps on a row that is so far from its optimum that they have to be held back
 
 
@@ -78,6 +80,34 @@ def _minimise(c, start, Q, low, high, n_parts, g, d):
         for a in range(n_parts):
             d[a] *= first / (first - last)
     return total
+
+
+@compiled
+def _minimise_exactly(c, start, Q, low, high, n, d):
+    """The same to the end, from d: with `Q = L L'` it is `1/2 |L^-1 (Q c - start) - L' (c + d)|^2`."""
+    L, b, w = np.zeros((n, n)), np.empty(n), np.empty(n)
+    for a in range(n):
+        w[a], b[a] = c[a] + d[a], -start[a]
+        for k in range(n):
+            b[a] += Q[a, k] * c[k]
+        for k in range(a + 1):
+            rest = Q[a, k] * (1 + RIDGE if k == a else 1.0)
+            for m in range(k):
+                rest -= L[a, m] * L[k, m]
+            L[a, k] = rest / L[k, k] if k < a else np.sqrt(max(rest, RIDGE * Q[a, a]))
+        for k in range(a):
+            b[a] -= L[a, k] * b[k]
+        b[a] /= L[a, a]
+    solve_row(L, b, 0.0, low[:n].astype(np.float64), high[:n].astype(np.float64), w)
+    gained = 0.0
+    for a in range(n):
+        d[a] = w[a] - c[a]
+    for a in range(n):
+        slope = np.float64(start[a])
+        for k in range(n):
+            slope += Q[a, k] * np.float64(d[k]) / 2
+        gained -= slope * d[a]
+    return gained
 
 
 @compiled
@@ -173,6 +203,7 @@ def _newton(
     beta,
     steps,
     eps,
+    exact,
     rows,
     out,
     start,
@@ -222,6 +253,8 @@ def _newton(
             _curvatures(second, H, places, n_parts, length, U, stride, block, Q)
             _model(slope, Q, parts, n_parts, l2, low, high, c, g0, lo, hi, gains if step == 0 else further)
             gained = _minimise(c, g0, Q, lo, hi, n_parts, g, d)
+            if exact:
+                gained = max(gained, _minimise_exactly(c, g0, Q, lo, hi, n_parts, d))
             combine(d, places, n_parts, H, length, u)
             linear = 0.0
             for a in range(n_parts):
@@ -244,8 +277,9 @@ def _newton(
 
 def newton(rows_of_X, scale, A, B, box, l2, beta, inner, rows):
     """Newton's method on each row, within the bounds: the quadratic model of the row's loss is minimised by coordinate
-    descent, and the step held back where the objective could rise. `inner = (steps, eps)`: at most so many steps, or
-    until one gains at most `eps` of the best one. Other arguments and results as `newton_kl`."""
+    descent, and the step held back where the objective could rise. `inner = (steps, eps, exact)`: at most so many
+    steps, or until one gains at most `eps` of the best one, and whether the model is minimised to the end. Other
+    arguments and results as `newton_kl`."""
     kind, out, rank = A.dtype.type, result_for(A, rows), A.shape[1]
     sums = B.sum(axis=0, dtype=np.float64).astype(A.dtype)
     panel, wide = panel_of(rows_of_X, B, beta), padded(B, kind(1))

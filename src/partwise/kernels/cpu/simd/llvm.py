@@ -22,6 +22,13 @@ def check(*arrays) -> None:
         raise TypingError(f"arrays must be contiguous and of one type, got {', '.join(map(str, arrays))}")
 
 
+def check_narrower(values, like) -> None:
+    """Numbers that are converted to the type of an array as they are read."""
+    check(values)
+    if values.dtype.bitwidth > like.dtype.bitwidth:
+        raise TypingError(f"arrays must be contiguous and of one type, or X of single precision, got {values}, {like}")
+
+
 class Vectors:
     """Loads, stores and multiply-adds of vectors in one function's code."""
 
@@ -144,7 +151,7 @@ def panel(typingctx, weights, A, n, start, out):
 def gather(typingctx, count, values, indices, first, last, B, offset, stride, out):
     """`out = sum_p values[p] B[offset + stride indices[p]:]`, first <= p < last, of `count` vectors, a literal."""
     check(B, out)
-    check(values)
+    check_narrower(values, B)
     check(indices)
     number = types.int64
     signature = types.void(count, values, indices, number, number, B, number, number, out)
@@ -173,7 +180,7 @@ def gather(typingctx, count, values, indices, first, last, B, offset, stride, ou
 def scatter(typingctx, count, values, indices, first, last, B, place, offset, stride, out):
     """`out[offset + stride indices[p]:] += values[p] B[place:]`, first <= p < last, of `count` vectors, a literal."""
     check(B, out)
-    check(values)
+    check_narrower(values, B)
     check(indices)
     number = types.int64
     signature = types.void(count, values, indices, number, number, B, number, number, number, out)
