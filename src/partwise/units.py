@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-LEAST, MOST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
+LEAST, MOST = float(np.finfo(np.float64).smallest_subnormal), float(np.finfo(np.float64).max)
 LARGEST = 1023  # exponent of a unit that is a number, and whose entries are
 TOP = 24  # a unit is at least this far below the largest number of its type, so that entries may be above 1
 EXTREME = 300  # of a number whose square is about to vanish, or too large

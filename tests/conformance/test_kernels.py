@@ -8,7 +8,6 @@ from numba.core.errors import TypingError
 from scipy import sparse
 
 from partwise import kernels
-from partwise.data import as_data
 from partwise.kernels import threads
 
 RNG = np.random.default_rng(5)
