@@ -172,6 +172,60 @@ def test_other_threads_are_left_alone():
     assert found[0].n_iter == 200
 
 
+def heartbeat(*_):
+    """A handler that does not raise."""
+
+
+def test_signals_that_mean_nothing_do_not_end_a_run():
+    before = signal.signal(signal.SIGALRM, heartbeat)
+    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+    try:
+        assert pw.factorize(X, 12, tol=0, max_iter=10**6, time_limit=0.3, random_state=0).status == "time_limit"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_second_signal_does_not_outlast_the_call():
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), interrupts.held():
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert pw.factorize(X, 3, max_iter=3, tol=0).status == "max_iter"
+
+
+def test_a_handler_that_is_put_back_late_still_works():
+    seen = []
+
+    def callback(record, factors):
+        seen.append(signal.signal(signal.SIGINT, signal.default_int_handler))
+        return True
+
+    pw.factorize(X, 3, callbacks=callback)
+    signal.signal(signal.SIGINT, seen[0])  # what was there during the call
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    assert pw.factorize(X, 3, max_iter=3, tol=0).n_iter == 3
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_ctrl_c_in_the_users_projection_while_a_certificate_is_made_keeps_the_result(monkeypatch):
+    made, original = [], pw.factorize.__globals__["certificate"]
+
+    def project(H):
+        if made:
+            signal.raise_signal(signal.SIGINT)
+        return np.maximum(H, 0)
+
+    monkeypatch.setitem(pw.factorize.__globals__, "certificate", lambda *a: made.append(1) or original(*a))
+    result = pw.factorize(X, 3, structure_H=pw.structures.Projection(project), max_iter=5, tol=0, random_state=0)
+    assert result.status == "interrupted"
+    assert np.all(np.isfinite(result.W))
+
+
 # -- the time limit ------------------------------------------------------------------------------------
 
 

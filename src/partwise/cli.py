@@ -179,7 +179,7 @@ def parser() -> Parser:
     fit_.add_argument("--title", help="title of the report")
 
     demo_ = commands.add_parser("demo", help="factorize the Swimmer images and write a report")
-    demo_.set_defaults(command=demo)
+    demo_.set_defaults(command=demo, no_certify=False, one_more=False, json=False)
     demo_.add_argument("--out", default="demo", metavar="DIR", help="folder for the results (default: demo)")
 
     bench_ = commands.add_parser(
@@ -220,8 +220,13 @@ def fit(options) -> int:
     checked_folder(options.out)
     title = options.title or f"The parts of {Path(options.file).name}"
     report = {"title": title, "image_shape": options.image, "feature_names": names}
-    with interrupts.held():  # Ctrl-C ends the fit, or the certificate; what there is by then is written in any case
-        result = factorized(X, options)
+    return deliver(partial(factorized, X, options), X, options, say, report)
+
+
+def deliver(fitted: Callable[[], Result], X, options, say, report: dict) -> int:
+    """Fit, certify and write. Ctrl-C ends the fit, or the certificate; what there is by then is written in any case."""
+    with interrupts.held():
+        result = fitted()
         optimality, interrupted = certified(result, X, options)
         hand_over(result, optimality, options.out, say, **report)
         interrupted |= interrupts.came()
@@ -270,14 +275,15 @@ def certified(result: Result, X, options) -> tuple[Optimality | None, bool]:
     if why or result.status == "interrupted":
         return None, result.status == "interrupted"
     try:
-        return result.certify(X, one_more=options.one_more), False
+        try:
+            return result.certify(X, one_more=options.one_more), False
+        except ValueError as error:
+            if not options.one_more:
+                raise
+            warn(f"--one-more is left out: {error}")
+            return result.certify(X), False
     except KeyboardInterrupt:
         return None, True
-    except ValueError as error:
-        if not options.one_more:
-            raise
-        warn(f"--one-more is left out: {error}")
-        return result.certify(X), False
 
 
 def demo(options) -> int:
@@ -285,7 +291,8 @@ def demo(options) -> int:
     17 pixels at most, shares none with the others."""
     checked_folder(options.out)
     swimmer = make_swimmer()
-    result = factorize(
+    fitted = partial(
+        factorize,
         swimmer.X,
         17,
         structure_W=NonNegative() & Pattern(groups=[4, 4, 4, 4, 1], nonzeros=1),
@@ -294,8 +301,7 @@ def demo(options) -> int:
         tol=1e-6,
     )
     report = {"title": "Swimmer: 17 parts in five groups", "image_shape": swimmer.image_shape, "columns": 4}
-    hand_over(result, result.certify(swimmer.X), options.out, print, **report)
-    return 0
+    return deliver(fitted, swimmer.X, options, print, report)
 
 
 def bench(options) -> int:

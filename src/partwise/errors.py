@@ -40,7 +40,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     frame, caller = users_frame(sys._getframe(1))
     kind = NUMBER.sub("0", message), category, frame.f_lineno
     rules = [tuple(getattr(part, "pattern", part) for part in rule) for rule in warnings.filters]
-    in_module = frame.f_globals.setdefault("__warningregistry__", {})
+    in_module = frame.f_globals.setdefault("__partwise_told__", {})
     of_caller = TOLD.setdefault(caller, {}) if isinstance(caller, BaseEstimator) else {}
     filters, same_rules = in_module.get(kind, (None, None))
     if of_caller.get(kind) == rules or (filters is warnings.filters and same_rules == rules):

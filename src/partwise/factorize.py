@@ -145,13 +145,14 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         if watched() if progress is None else progress:
             control.show = stack.enter_context(Bar(control.limits, max_iter or chosen.max_iter, len(starts)))
         run, objectives = solve(problem, starts, chosen, rng, control, snapshot=snapshot)
-        run = convention.apply(run)
-        if chosen.rank_is_limit:
-            problem, factors = problem.without_empty(run.factors)
-            run = replace(run, factors=factors)
-        proof = certificate(problem, run, tol)
-        about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives)}
-        result = make_result(problem, run, proof, stated, about)
+        with interrupts.finishing():
+            run = convention.apply(run)
+            if chosen.rank_is_limit:
+                problem, factors = problem.without_empty(run.factors)
+                run = replace(run, factors=factors)
+            proof = certificate(problem, run, tol)
+            about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives)}
+            result = make_result(problem, run, proof, stated, about)
         if interrupts.came():
             run, result = replace(run, status="interrupted"), replace(result, status="interrupted")
     if run.failure:

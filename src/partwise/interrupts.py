@@ -18,7 +18,7 @@ from typing import Any
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK", "SIGALRM")  # what people end a run with, or a timer of theirs
 SIGNALS = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
-PATIENCE = 3  # signals in one call, from which on shields no longer hold
+PATIENCE = 3  # presses of Ctrl-C in one call, from which on shields no longer hold
 
 
 class TimeIsUp(BaseException):
@@ -29,18 +29,18 @@ class _Signals:
     """The handlers that are held back; they belong to the main thread."""
 
     def __init__(self):
-        self.depth = self.count = self.at_once = 0
-        self.handlers: dict[int, Callable] = {}
+        self.depth = self.presses = self.at_once = self.finishing = 0
+        self.handlers: dict[int, Callable] = {}  # the user's, as last seen
         self.pending: dict[int, Any] = {}  # signal -> frame
 
     def hold(self) -> None:
         if self.depth == 0:
-            self.count = 0
             try:
                 for number in SIGNALS:
                     handler = signal.getsignal(number)
                     if callable(handler):  # not the defaults of the system, which do not come back
-                        self.handlers[number] = handler
+                        if handler != self.note:  # which somebody may have put back after the last call
+                            self.handlers[number] = handler
                         signal.signal(number, self.note)
             except BaseException:
                 self.restore()
@@ -50,26 +50,33 @@ class _Signals:
     def release(self) -> None:
         self.depth -= 1
         if self.depth == 0:
-            handlers = self.handlers
+            self.presses = self.at_once = self.finishing = 0
             self.restore()
-            self.deliver(handlers)
+            try:
+                self.deliver()
+            finally:
+                self.pending.clear()
 
     def restore(self) -> None:
-        handlers, self.handlers = self.handlers, {}
-        for number, handler in reversed(handlers.items()):
+        for number, handler in reversed(self.handlers.items()):
             if signal.getsignal(number) == self.note:  # not one that the user's code has set in the meantime
                 signal.signal(number, handler)
 
     def note(self, number: int, frame) -> None:
         self.pending[number] = frame
-        self.count += 1
-        if self.at_once:
-            self.deliver(self.handlers)
+        self.presses += number == signal.SIGINT
+        if self.depth == 0 or (self.at_once and (not self.finishing or self.insistent)):
+            self.deliver()
 
-    def deliver(self, handlers: dict[int, Callable]) -> None:
+    @property
+    def insistent(self) -> bool:
+        """Whether Ctrl-C was pressed so often that it counts whatever is lost."""
+        return self.presses >= PATIENCE
+
+    def deliver(self) -> None:
         while self.pending:
             number, frame = self.pending.popitem()
-            handlers[number](number, frame)
+            self.handlers[number](number, frame)
 
     def forget(self) -> None:
         """In a process that was forked while handlers were held back."""
@@ -93,9 +100,11 @@ class held:  # named as the context it is
         self.active = _in_main_thread()
         if self.active:
             _signals.hold()
+            self.at_once, _signals.at_once = _signals.at_once, 0  # the user's function called us
 
     def __exit__(self, *_):
         if self.active:
+            _signals.at_once = self.at_once
             _signals.release()
 
 
@@ -110,6 +119,19 @@ def at_once() -> Iterator[None]:
         yield
     finally:
         _signals.at_once -= 1
+
+
+@contextmanager
+def finishing() -> Iterator[None]:
+    """A context in which a result is put together: functions of the user's are not interrupted here either."""
+    if not _in_main_thread():
+        yield
+        return
+    _signals.finishing += 1
+    try:
+        yield
+    finally:
+        _signals.finishing = max(_signals.finishing - 1, 0)
 
 
 @dataclass
@@ -137,12 +159,16 @@ def stoppable(over: Callable[[], bool] = lambda: False) -> Iterator[None]:
 def check() -> None:
     """Stop here if that was asked for; called where it is safe to stop."""
     work = _work.get()
-    if work is None or (work.shielded and _signals.count < PATIENCE):
+    if work is None:
+        return
+    if work.shielded:
+        if _signals.insistent and _in_main_thread():
+            _signals.deliver()
         return
     if work.stop is None:
         try:
             if _signals.pending and _in_main_thread():
-                _signals.deliver(_signals.handlers)
+                _signals.deliver()
             if work.over():
                 raise TimeIsUp
         except BaseException as stop:
@@ -191,7 +217,7 @@ def came() -> bool:
     """Whether Ctrl-C was pressed and not acted upon yet; then it has been now."""
     try:
         if _in_main_thread():
-            _signals.deliver(_signals.handlers)
+            _signals.deliver()
     except KeyboardInterrupt:
         return True
     return False

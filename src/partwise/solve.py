@@ -171,7 +171,7 @@ class Journey:
             self.verdict = self.watch.record(0, self.factors, *self.watch.measure(self.factors))
             self.state = self.solver.init(self.problem, self.factors, self.control.limits.tol, self.rng)
             self.remember()
-            return self.finish(self.verdict) if self.verdict else self.go_on()
+            return self.go_on()
 
     def resume(self, snapshot: Snapshot) -> Run:
         with self.problem.data.working():
@@ -191,6 +191,10 @@ class Journey:
         max_iter = self.control.limits.max_iter or self.solver.max_iter
         self.remember()
         try:
+            with interrupts.exposed():  # a start may have been left early
+                interrupts.check()
+            if self.verdict:
+                return self.finish(self.verdict)
             for n_iter in range(self.watch.history[-1].n_iter + 1, max_iter + 1):
                 with interrupts.exposed():
                     interrupts.check()
@@ -221,14 +225,16 @@ class Journey:
 
     def end(self, status: str) -> Run:
         """The end of a run that was not interrupted: the solver may have better factors for it."""
-        better = None if status in OVER else self.solver.close(self.problem, self.state)
+        with interrupts.finishing():
+            better = None if status in OVER else self.solver.close(self.problem, self.state)
         if better is not None:
             self.factors, self.watch.exact = better, None
         return self.finish(status)
 
     def finish(self, status: str) -> Run:
-        details = self.solver.details(self.problem, self.state)
-        return replace(self.watch.finish(self.factors, status), details=details)
+        with interrupts.finishing():
+            details = self.solver.details(self.problem, self.state)
+            return replace(self.watch.finish(self.factors, status), details=details)
 
     def remember(self) -> None:
         """Between two steps all is of one piece; what ends a run in the middle of one, Ctrl-C, leaves this."""

@@ -135,7 +135,7 @@ def tidy(place: Path) -> None:
     with suppress(OSError):  # another process may be at it
         ours = [folder for folder in place.iterdir() if NAME.fullmatch(folder.name)]
         for folder in sorted(ours, key=lambda folder: folder.stat().st_mtime)[:-KEPT]:
-            for file in folder.glob("*.nbc"):
+            for file in (*folder.glob("*.nbc"), *folder.glob("*.unfinished")):
                 file.unlink(missing_ok=True)
             with suppress(OSError):  # something else is in it
                 folder.rmdir()
