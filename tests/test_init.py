@@ -8,7 +8,7 @@ from partwise import init
 from partwise import structures as s
 from partwise.data import as_data
 from partwise.datasets import make_parts
-from partwise.losses import Frobenius
+from partwise.losses import KL, Frobenius
 from partwise.problem import pose
 
 from .conformance.tables import INITS
@@ -67,3 +67,9 @@ def test_signed_factors_start_signed():
 def test_starts_that_need_nonnegative_data_say_so(start):
     with pytest.raises(ValueError, match="Negative values in data passed to NMF initialization"):
         start(problem_of(X - X.mean(), H=s.Free()), np.random.RandomState(0))
+
+
+def test_the_greedy_start_has_no_zeros_for_losses_that_cannot_leave_them():
+    Y = make_parts(25, 18, 4, zeros=0.6, random_state=0).X
+    for A in init.GreedyLS()(problem_of(Y, loss=KL()), np.random.RandomState(0)):
+        assert 0 < A.min() <= 0.011 * A.mean()

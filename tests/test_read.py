@@ -303,3 +303,10 @@ def test_any_text_gives_a_matrix_or_a_sentence(text, tmp_path_factory):
     else:
         assert table.X.ndim == 2
         assert table.feature_names is None or len(table.feature_names) == table.X.shape[1]
+
+
+@pytest.mark.parametrize("text", ["1,5;2;3\n4;5;6\n", "a;b\n1;2\n3;4,5\n", "1,5;2,5\n3,0;4,0\n"])
+def test_decimal_commas_are_refused_and_no_row_is_lost(text, tmp_path):
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(ValueError, match=r"x.csv .*in line \d has a decimal comma: write \d\.\d"):
+        read(tmp_path / "x.csv")

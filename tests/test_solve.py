@@ -154,6 +154,11 @@ def test_wrong_estimates_do_not_keep_a_run_from_ending(factors):
     assert [r.objective for r in result.history[: plain.n_iter]] == [r.objective for r in plain.history[:-1]]
 
 
+def test_a_limit_that_ends_the_start_is_told():
+    with pytest.warns(ConvergenceWarning, match="ended the run before its first iteration: the factors are those of"):
+        assert pw.factorize(X, 4, time_limit=1e-9).n_iter == 0
+
+
 def test_a_callback_can_end_a_run_before_its_first_iteration():
     result = quiet(X, 4, callbacks=lambda record, factors: True)
     assert (result.status, result.n_iter) == ("callback", 0)

@@ -149,7 +149,8 @@ def check_iterations(path: str | Path, snapshot: Snapshot, max_iter: int) -> Non
     if snapshot.max_iter not in (None, max_iter):
         raise ArchiveError(
             f"{path} cannot be resumed with max_iter={max_iter}: a start that is over used up its {snapshot.max_iter} "
-            f"iterations, and would have ended elsewhere. Resume with max_iter={snapshot.max_iter}, or begin anew."
+            f"iterations, and would have ended elsewhere. Resume with max_iter={snapshot.max_iter}, and go on from the "
+            "result with init=result."
         )
     most = max(*snapshot.iterations, snapshot.history[-1].n_iter, 0)
     if most > max_iter:

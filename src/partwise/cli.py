@@ -228,6 +228,8 @@ def deliver(fitted: Callable[[], Result], X, options, say, report: dict) -> int:
     with interrupts.held():
         result = fitted()
         optimality, interrupted = certified(result, X, options)
+        if interrupted:
+            complain("interrupted: writing what was found")
         hand_over(result, optimality, options.out, say, **report)
         interrupted |= interrupts.came()
     if options.json:

@@ -352,7 +352,13 @@ class Watch:
 
 
 def warn_if_unfinished(run: Run, limits: Limits) -> None:
-    """Say how far off a run that used up its iterations is, and what to try."""
+    """Say how far off a run that used up its iterations, or its time, is, and what to try."""
+    if run.status == "time_limit" and run.history[-1].n_iter == 0:
+        warn(
+            f"time_limit={limits.time_limit:g} ended the run before its first iteration: the factors are those of the "
+            "start, as far as it got. Allow more time, or use init='random'.",
+            ConvergenceWarning,
+        )
     if run.status != "max_iter" or limits.tol == 0:
         return
     last = run.history[-1]

@@ -55,6 +55,12 @@ def test_equals_dense(store, dtype, scale):
 
 
 @storages
+def test_extremes_follow_the_scale(store):
+    data = as_data(checked_data(store(X + 1.0))).scaled(8.0)
+    assert data.extremes == pytest.approx(((X.min() + 1) / 8, (X.max() + 1) / 8))
+
+
+@storages
 @dtypes
 def test_the_diagonal_of_a_square(store, dtype):
     Y = X[:, :7].T @ X[:, :7] + np.diag(np.arange(7.0))

@@ -22,6 +22,7 @@ from .archive import description
 
 DEFLATE = 1032  # times: what compression can gain at most
 SMALL, SPARSEST = 1 << 20, 1000  # rows and columns that a file may have in any case, and for each of its entries
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 MISSING = {"", "na", "n/a", "null", "none", "-", "?", "."}  # cells that are neither numbers nor names
 
 
@@ -134,9 +135,14 @@ def read_csv(path: Path) -> Table:
 def numbered_rows(lines: list[str], skipped: int, tabs: bool) -> list[tuple[int, list[str]]]:
     """The cells of each line that has any, with the number of the line in the file."""
     first = lines[0] if lines else ""
-    delimiter = "\t" if tabs and "\t" in first else max(",;\t", key=first.count)
+    # commas beside semicolons are those of numbers
+    delimiter = "\t" if tabs and "\t" in first else ";" if ";" in first else max(",\t", key=first.count)
     reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter)
-    return [(skipped + reader.line_num, row) for row in reader if row]
+    rows = [(skipped + reader.line_num, row) for row in reader if row]
+    for line, row in rows:
+        if wrong := next(filter(DECIMAL_COMMA.fullmatch, row), None):
+            raise ValueError(f"{wrong!r} in line {line} has a decimal comma: write {wrong.strip().replace(',', '.')}")
+    return rows
 
 
 def is_header(row: list[str]) -> bool:
