@@ -29,11 +29,20 @@ SINGLE = re.compile("float32|single_precision")
 SAMPLE = re.compile(r"\[(nonnegative|0.3)-(hals|gcd|newton_kl)\]|drop_in|test_same_bits|gather|wide_range\[0\]")
 
 
+# processes of their own, and searches among tied entries, of which the others run
+LONG = re.compile(
+    r"test_memory|test_bench|in_a_terminal|start_at_once|killed_at_some|more_iterations_than|loky"
+    r"|test_converges.*(orthogonal|hoyer|unimodal|group_sparsity|equal_nonzeros).*admm|test_degenerate_data\[.*60"
+)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Single precision compiles all kernels once more: `make test` takes a sample of it, `make test-all` the whole."""
+    """Single precision compiles all kernels once more: `make test` takes a sample of it, `make test-all` the whole. So
+    does it with what takes seconds."""
     for item in items:
-        if SINGLE.search(item.nodeid) and not SAMPLE.search(item.nodeid):
+        single = SINGLE.search(item.nodeid) and not SAMPLE.search(item.nodeid)
+        if single or LONG.search(item.nodeid):
             item.add_marker(pytest.mark.slow)
 
 

@@ -90,7 +90,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _in_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
+    return threading.get_ident() == threading.main_thread().ident
 
 
 class held:  # named as the context it is
