@@ -109,29 +109,26 @@ class held:  # named as the context it is
 
 
 @contextmanager
-def at_once() -> Iterator[None]:
+def _counted(name: str) -> Iterator[None]:
+    """A context that counts in a field of `_signals`, which the end of a call sets back to 0."""
+    if not _in_main_thread():
+        yield
+        return
+    setattr(_signals, name, getattr(_signals, name) + 1)
+    try:
+        yield
+    finally:
+        setattr(_signals, name, max(getattr(_signals, name) - 1, 0))
+
+
+def at_once():
     """A context for the user's own functions, which may never come back: signals are delivered as they come."""
-    if not _in_main_thread():
-        yield
-        return
-    _signals.at_once += 1
-    try:
-        yield
-    finally:
-        _signals.at_once -= 1
+    return _counted("at_once")
 
 
-@contextmanager
-def finishing() -> Iterator[None]:
+def finishing():
     """A context in which a result is put together: functions of the user's are not interrupted here either."""
-    if not _in_main_thread():
-        yield
-        return
-    _signals.finishing += 1
-    try:
-        yield
-    finally:
-        _signals.finishing = max(_signals.finishing - 1, 0)
+    return _counted("finishing")
 
 
 @dataclass
