@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -129,3 +130,13 @@ def test_demo(tmp_path, capsys):
     limbs = place[:16].reshape(4, 4) // 4
     assert (limbs == limbs[:, :1]).all()  # one limb in each group of four
     assert place[16] == 16  # the torso last
+
+
+def test_no_line_is_drawn_where_a_solver_gives_no_stationarity():
+    first, *_, last = RESULT.history
+    unknown = [first._replace(n_iter=n, time=n / 10, stationarity=np.inf) for n in range(1, 60)]
+    history = (first, *unknown, last._replace(n_iter=60, time=6.0))
+    line = replace(RESULT, history=history).plot.convergence().axes[1].lines[0]
+    assert np.isfinite(line.get_ydata()).sum() == 2
+    assert len(line.get_ydata()) == 61
+    assert line.get_marker() == "."

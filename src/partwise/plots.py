@@ -61,9 +61,11 @@ def convergence(result: Result):
     left.set(title="objective", xlabel="seconds")
     if min(record.objective for record in result.history) > 0:
         left.set_yscale("log")
-    curve = [(t, r.stationarity) for t, r in zip(time, result.history) if 0 < r.stationarity < np.inf]
-    if curve:
-        right.semilogy(*zip(*curve), **style)
+    # gaps where a solver gives no estimate: a line across them would show values that were never there
+    known = [r.stationarity if 0 < r.stationarity < np.inf else np.nan for r in result.history]
+    n_known = int(np.count_nonzero(np.isfinite(known)))
+    if n_known:
+        right.semilogy(time, known, color=style["color"], marker="." if n_known < FEW else None)
     else:
         right.text(0.5, 0.5, "0 throughout", ha="center", va="center", transform=right.transAxes, fontsize=9)
     if result.certificate.tol > 0:
