@@ -13,7 +13,7 @@ from scipy import sparse
 import partwise as pw
 from partwise import structures as s
 from partwise.kernels.cpu import budgets
-from partwise.kernels.cpu.mixed_norm import _by_price, _by_sum, mixed_norm, restored
+from partwise.kernels.cpu.mixed_norm import _by_price, _by_sum, _columns, mixed_norm, restored
 from partwise.registry import resolve
 from partwise.structures import project_groups
 
@@ -458,3 +458,21 @@ def test_budgets_can_be_written_as_text():
 def test_sparsity_of_parts():
     found = pw.metrics.sparsity([[1, 1, 1, 1], [0, 3e-200, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]])
     assert np.allclose(found, [0, 1, 2 - 2**0.5, np.nan], equal_nan=True)
+
+
+@pytest.mark.parametrize("size", [7, 9, 40])
+def test_bits_do_not_depend_on_where_arrays_lie(size):
+    """Compiled loops ask whether arrays overlap, and may take another way where they are close."""
+    rng, rank = np.random.default_rng(size), 3
+    others, start, cross = rng.uniform(0.5, 1, (rank, rank, size))
+    start /= np.linalg.norm(start, axis=1)[:, None]
+    found = set()
+    for first, gap in rng.integers(0, 40, (60, 2)):
+        room = np.zeros(2 * rank * size + 80)
+        B, Y = (room[k : k + rank * size].reshape(rank, size) for k in (first, first + gap + rank * size))
+        B[:], Y[:] = others, start
+        price, total, give = np.full(rank, 0.4), 0.9 * Y.sum(axis=1), np.zeros(rank)
+        known = cross, np.cov(cross), np.arange(rank), np.ones(rank), price, total, give
+        gains = [_columns(B, Y, *known, priced) for priced in (False, True)]
+        found.add((*gains, *price, *total, *give, *Y.ravel()))
+    assert len(found) == 1

@@ -4,6 +4,9 @@ Common arguments of the block updates, for one factor `A` (dim, rank) with the o
 `cross` and `gram` of the normal equations, ridge included, so that the gradient is `A gram - cross`;
 `box = (l1, lower, upper)`: the weight of |A| and its bounds, (dim, rank) or one row for all;
 `rows` the rows to update, each once. Updates return a new array. G stands for a gradient given as an array.
+
+A loop that adds up writes to no array: compiled code looks whether arrays lie close together and then adds up in
+another order, so that the last bits would depend on where they happen to lie.
 """
 
 import numpy as np

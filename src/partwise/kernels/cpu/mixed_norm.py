@@ -24,6 +24,7 @@ def _above(b, mu, x):
     count, first, second = 0.0, 0.0, 0.0
     for j in range(b.size):
         x[j] = max(b[j] - mu, 0.0)
+    for j in range(b.size):
         count += 1.0 if x[j] > 0 else 0.0
         first += x[j]
         second += x[j] * x[j]
@@ -103,6 +104,7 @@ def _columns(B, Y, C, gram, block, lengths, price, total, give, priced):
         for j in range(b.size):
             x[j] *= length
             step[j] = x[j] - step[j]
+        for j in range(b.size):
             change += b[j] * step[j]
         gain += change
         for q in range(p + 1, block.size):

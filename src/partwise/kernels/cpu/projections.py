@@ -190,6 +190,7 @@ def _with_sum(V, lower, upper, total, out, start, stop):
         mass, free = 0.0, 0
         for j in range(rest.size):
             x[j] = min(max(rest[j], low[j]), high[j])
+        for j in range(rest.size):
             mass += x[j]
             free += low[j] < x[j] < high[j]
         if mass != total and free > 0:

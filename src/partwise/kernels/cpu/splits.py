@@ -42,6 +42,7 @@ def _parted(target, free, held, penalty, out, start, stop):
     for i in range(start, stop):
         for k in range(free.shape[1]):
             out[i, k] = penalty * (target[i, k] - held[i, k])
+        for k in range(free.shape[1]):
             gap += np.float64(free[i, k] - held[i, k]) ** 2
             size += np.float64(held[i, k]) ** 2
     return gap, size

@@ -93,6 +93,7 @@ def begin_row(row, gram, inside, a, h):
     norm2 = 0.0
     for k in range(a.size):
         a[k], h[k] = row[k], 0.0
+    for k in range(a.size):
         norm2 += a[k] * a[k]
     for k in range(a.size):
         if a[k] != 0:

@@ -237,6 +237,7 @@ def _weighted_median(
         nothing = 0.0
         for j in range(length):
             r[j] = x[j] - r[j]
+        for j in range(length):
             nothing += abs(x[j])
         _shift(x, r, z, H, 0, A.dtype.type(0), length, rough)
         for sweep in range(max(sweeps, 1)):
