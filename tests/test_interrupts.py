@@ -96,6 +96,19 @@ def test_ctrl_c_outside_of_a_run_is_a_keyboard_interrupt():
                 cpu.gain_columns(A, A, A, (A.dtype.type(0), A[:1], A[:1]))
 
 
+def test_ctrl_c_while_handlers_are_put_in_place_or_back():
+    for _ in range(300):
+        timer = threading.Timer(RNG.uniform(0, 0.001), os.kill, (os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            timer.start()
+            while True:
+                with interrupts.held():
+                    pass
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert not interrupts._signals.depth
+        assert not interrupts._signals.pending
+
+
 def test_ctrl_c_in_a_certificate():
     data = RNG.uniform(size=(150, 140))
     result = pw.factorize(data, 3, max_iter=5, tol=0)

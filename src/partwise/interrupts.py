@@ -34,28 +34,33 @@ class _Signals:
         self.pending: dict[int, Any] = {}  # signal -> frame
 
     def hold(self) -> None:
-        if self.depth == 0:
-            try:
-                for number in SIGNALS:
-                    handler = signal.getsignal(number)
-                    if callable(handler):  # not the defaults of the system, which do not come back
-                        if handler != self.note:  # which somebody may have put back after the last call
-                            self.handlers[number] = handler
-                        signal.signal(number, self.note)
-            except BaseException:
-                self.restore()
-                raise
-        self.depth += 1
+        self.depth += 1  # first: from here on `note` only notes
+        if self.depth > 1:
+            return
+        try:
+            for number in SIGNALS:
+                handler = signal.getsignal(number)
+                if callable(handler):  # not the defaults of the system, which do not come back
+                    if handler != self.note:  # which somebody may have put back after the last call
+                        self.handlers[number] = handler
+                    signal.signal(number, self.note)
+        except BaseException:
+            self.release()
+            raise
 
     def release(self) -> None:
-        self.depth -= 1
-        if self.depth == 0:
-            self.presses = self.at_once = self.finishing = 0
+        if self.depth > 1:
+            self.depth -= 1
+            return
+        self.presses = self.at_once = self.finishing = 0
+        try:
             self.restore()
-            try:
-                self.deliver()
-            finally:
-                self.pending.clear()
+        finally:  # the user's handlers may speak as soon as they are back
+            self.depth = 0
+        try:
+            self.deliver()
+        finally:
+            self.pending.clear()
 
     def restore(self) -> None:
         for number, handler in reversed(self.handlers.items()):
