@@ -16,6 +16,7 @@ from functools import partial, reduce
 
 import numpy as np
 import pytest
+from partwise.problem.symmetric import pose_as
 from scipy import sparse
 
 import partwise as pw
@@ -28,7 +29,6 @@ from partwise.init import Random
 from partwise.io import archive
 from partwise.io.archive import MACHINE, read_archive, write_archive
 from partwise.io.codec import encode
-from partwise.symmetric import pose_as
 
 from .conformance.tables import PLANTED, SOLVERS, loss_for
 from .conformance.tables import needed as tables_needed

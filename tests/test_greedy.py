@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from partwise.problem.symmetric import pose_as
 from scipy import sparse
 from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
@@ -21,7 +22,6 @@ from partwise.oracles import matrices
 from partwise.problem import pose
 from partwise.solvers import Greedy
 from partwise.solvers.weights import mixed, weighted
-from partwise.symmetric import pose_as
 
 X = make_parts(40, 30, 6, zeros=0.5, noise=0.05, random_state=0).X
 SYMMETRIC = X @ X.T

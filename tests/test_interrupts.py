@@ -16,8 +16,8 @@ from partwise.data import Data
 from partwise.datasets import make_parts
 from partwise.init import Given, Random
 from partwise.kernels import cpu, threads
-from partwise.limits import Clock, Limits
-from partwise.solve import Control, solve
+from partwise.run.limits import Clock, Limits
+from partwise.run.loop import Control, solve
 
 from .conformance.tables import INITS, SOLVERS, problem_for
 
@@ -255,7 +255,7 @@ class CountingClock(Clock):
 
 @pytest.fixture
 def clock(monkeypatch):
-    monkeypatch.setattr("partwise.solve.Clock", CountingClock)
+    monkeypatch.setattr("partwise.run.loop.Clock", CountingClock)
     CountingClock.asked = 0
     return CountingClock
 

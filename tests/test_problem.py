@@ -11,10 +11,10 @@ import partwise as pw
 from partwise import losses
 from partwise import structures as s
 from partwise.data import as_data
+from partwise.data.units import shared_units, times_power
 from partwise.datasets import make_parts
 from partwise.losses import Frobenius
 from partwise.problem import Problem, Tangent, largest, pose, ratio
-from partwise.units import shared_units, times_power
 
 PLANTED = make_parts(20, 15, 4, random_state=0)
 RNG = np.random.default_rng(0)

@@ -14,9 +14,9 @@ import pytest
 
 import partwise as pw
 from partwise.datasets import make_parts
-from partwise.limits import Limits
-from partwise.progress import Bar, clock_face
-from partwise.solve import Record
+from partwise.run.limits import Limits
+from partwise.run.progress import Bar, clock_face
+from partwise.run.records import Record
 
 X = make_parts(60, 50, 4, noise=0.1, random_state=0).X
 

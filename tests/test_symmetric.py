@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from partwise.problem.symmetric import pose_as
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
@@ -17,7 +18,6 @@ from partwise.data import as_data
 from partwise.errors import ArchiveError, IncompatibleError
 from partwise.kernels.cpu.symmetric_cd import lowest_of_quartic
 from partwise.solvers import SymmetricCD
-from partwise.symmetric import pose_as
 
 SYMMETRIES = [True, "off-diagonal"]
 STORES = [np.asarray, np.asfortranarray, sparse.csr_array]

@@ -16,19 +16,20 @@ from importlib.util import find_spec
 from math import inf
 from pathlib import Path
 
-from . import __version__, interrupts
-from .certificate import Optimality
-from .conventions import NORMS
+from . import __version__
+from .data.validation import OFF_DIAGONAL, checked_data, checked_rank
 from .datasets import make_swimmer
 from .errors import warn
 from .factorize import factorize
 from .io import read, write_result
 from .io.write import checked_folder, summary
-from .plots import check_image_shape
 from .registry import INITS, LOSSES, SOLVERS, resolve
 from .result import Result
+from .result.certificate import Optimality
+from .result.conventions import NORMS
+from .result.plots import check_image_shape
+from .run import interrupts
 from .structures import NonNegative, OrthogonalTo, Pattern
-from .validation import OFF_DIAGONAL, checked_data, checked_rank
 
 INTERRUPTED, BROKEN_PIPE = 130, 141  # as shells have it: 128 + SIGINT, 128 + SIGPIPE
 REPORT_NEEDS = ("matplotlib", "jinja2")

@@ -8,25 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from . import interrupts
-from .certificate import Certificate, certificate
-from .checkpoint import Keeper, check_iterations, identity_of, name_of, read_checkpoint
-from .conventions import Convention
 from .data import as_data
-from .errors import warn
-from .init import Given, Init, Random
-from .kernels.threads import limited
-from .limits import Limits
-from .problem import Problem
-from .progress import Bar, watched
-from .registry import choose, resolve
-from .result import Result
-from .solve import Callback, Control, Run, solve, warn_if_unfinished
-from .solvers import Solver
-from .structures import NonNegative, Structure
-from .symmetric import pose_as
-from .units import times_power
-from .validation import (
+from .data.units import times_power
+from .data.validation import (
     checked_callbacks,
     checked_checkpoint,
     checked_data,
@@ -35,6 +19,23 @@ from .validation import (
     checked_symmetric,
     checked_threads,
 )
+from .errors import warn
+from .init import Given, Init, Random
+from .kernels.threads import limited
+from .problem import Problem
+from .problem.symmetric import pose_as
+from .registry import choose, resolve
+from .result import Result
+from .result.certificate import Certificate, certificate
+from .result.conventions import Convention
+from .run import interrupts
+from .run.checkpoint import Keeper, check_iterations, identity_of, name_of, read_checkpoint
+from .run.limits import Limits
+from .run.loop import Control, solve, warn_if_unfinished
+from .run.progress import Bar, watched
+from .run.records import Callback, Run
+from .solvers import Solver
+from .structures import NonNegative, Structure
 
 
 def factorize(  # noqa: PLR0913  # the one place where everything can be said

@@ -1,6 +1,7 @@
 """What the conformance tests run over. A new loss, structure, solver or storage is tested by one line here."""
 
 import numpy as np
+from partwise.problem.symmetric import pose_as
 from scipy import sparse
 
 from partwise import init, losses, solvers
@@ -9,7 +10,6 @@ from partwise.data import as_data
 from partwise.datasets import make_parts
 from partwise.problem import pose
 from partwise.registry import refusal
-from partwise.symmetric import pose_as
 
 RNG = np.random.default_rng(7)
 RANK, SHAPE = 3, (9, 7)

@@ -6,13 +6,13 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from partwise.data import Dense, Sparse, as_data
+from partwise.data.validation import SPARSE, checked_data
 from partwise.init import Empty, Random
 from partwise.losses import KL, L1, Beta, Frobenius
 from partwise.problem import pose
 from partwise.registry import choose
 from partwise.solvers import Greedy
 from partwise.structures import Fixed, Free, NonNegative
-from partwise.validation import SPARSE, checked_data
 
 from .tables import INITS, LOSSES, PLANTED, RANK, SOLVERS, STORAGES, problem_for
 

@@ -9,9 +9,9 @@ from scipy import sparse
 from partwise.datasets import make_parts
 from partwise.init import Given, Random
 from partwise.kernels import threads
-from partwise.limits import Limits
 from partwise.registry import refusal
-from partwise.solve import Control, solve
+from partwise.run.limits import Limits
+from partwise.run.loop import Control, solve
 from partwise.solvers import MU
 from partwise.structures import Fixed, NonNegative
 

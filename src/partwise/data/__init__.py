@@ -10,5 +10,5 @@ __all__ = ["Data", "Dense", "Sparse", "as_data"]
 
 
 def as_data(X) -> Data:
-    """Data of a validated NumPy array or SciPy sparse matrix (see `partwise.validation`)."""
+    """Data of a validated NumPy array or SciPy sparse matrix (see `partwise.data.validation`)."""
     return Sparse.of(X) if issparse(X) else Dense.of(X)

@@ -7,9 +7,9 @@ import numpy as np
 from scipy import sparse
 
 from .. import kernels
-from ..units import exponent_of
 from .base import Data
 from .sparse import Sparse
+from .units import exponent_of
 
 SAFE_EXPONENT = 200  # entries within 2**+-this have squares that are numbers, and no copy is needed
 

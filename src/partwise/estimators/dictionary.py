@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..factorize import factorize
 from ..init import Init
-from ..progress import print_line
 from ..result import Result
+from ..run.progress import print_line
 from ..solvers import Solver
 from ..structures import Fixed, NonNegative, Sparse, Structure, UnitNorm
 from .base import Model, whole

@@ -8,16 +8,16 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative
 
+from ..data.validation import checked_data
 from ..errors import warn
 from ..factorize import factorize
 from ..init import Init
 from ..losses import Loss
-from ..progress import print_line
 from ..registry import resolve
 from ..result import Result
+from ..run.progress import print_line
 from ..solvers import HALS, MU, Solver
 from ..structures import Elastic, Fixed, NonNegative, Structure
-from ..validation import checked_data
 from .base import Model, whole
 from .sklearn_private import Interval, StrOptions, check_parameters, fit_context, validate_params
 

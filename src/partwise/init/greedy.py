@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..interrupts import yielding
 from ..losses import Frobenius
+from ..run.interrupts import yielding
 from ..structures import NonNegative
 from .base import Init
 from .empty import Empty

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import kernels
-from ..interrupts import yielding
+from ..data.units import comparable
 from ..problem import Factors, Problem
+from ..run.interrupts import yielding
 from ..structures import Elementwise, Structure
-from ..units import comparable
 from .base import Init
 
 ROUNDS = 20  # of alternation for a part

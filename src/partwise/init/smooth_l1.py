@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .. import kernels
-from ..interrupts import yielding
 from ..problem import Problem
+from ..run.interrupts import yielding
 from .base import Init
 from .random import Random
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .. import kernels
+from ..data.units import comparable
 from ..losses import Frobenius
 from ..structures import NonNegative
-from ..units import comparable
 from .base import Init
 
 EXHAUSTED = 1e-12  # of the largest squared norm: what is left is rounding

@@ -37,9 +37,12 @@ def kinds() -> dict[str, Any]:
 
 @cache
 def _own_kinds() -> dict[str, Any]:
-    from .. import certificate, losses, result, solve, structures  # noqa: PLC0415  # they import this package
+    from .. import losses, structures  # noqa: PLC0415  # they import this package
+    from ..result import Result  # noqa: PLC0415
+    from ..result.certificate import Certificate  # noqa: PLC0415
+    from ..run.records import Record, Run, Snapshot  # noqa: PLC0415
 
-    own = [certificate.Certificate, result.Result, solve.Record, solve.Run, solve.Snapshot]
+    own = [Certificate, Result, Record, Run, Snapshot]
     own += [structures.algebra.Dykstra, structures.algebra.Successive, structures.vectors.Vectors]  # bound ones
     named: dict[str, Any] = {cls.__name__: cls for cls in own}
     for kind, module in (("loss", losses), ("structure", structures)):  # L1 is both

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from ..validation import as_matrix
+from ..data.validation import as_matrix
 from .archive import description
 
 DEFLATE = 1032  # times: what compression can gain at most

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ..data.validation import DTYPES, SYMMETRIES
 from ..errors import ArchiveError
 from ..problem import Factors
 from ..result import Result
-from ..solve import STATUSES
+from ..run.records import STATUSES
 from ..solvers.greedy import Rung
-from ..validation import DTYPES, SYMMETRIES
 from .archive import read_archive, write_archive
 from .codec import check_history, decode, encode
 

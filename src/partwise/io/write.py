@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..certificate import Optimality
 from ..result import Result
+from ..result.certificate import Optimality
 
 
 def write_result(

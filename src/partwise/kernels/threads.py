@@ -18,7 +18,7 @@ import joblib
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from .. import interrupts
+from ..run import interrupts
 
 CHUNK_WORK = 1_000_000  # updates of one number below which a task is not worth handing to another thread
 LIGHT_WORK = 200_000  # the same where a number costs no more than to read and write it

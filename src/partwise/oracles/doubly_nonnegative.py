@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import eigh
 
-from .. import interrupts
+from ..run import interrupts
 from .bounds import allowed, complementary, largest_eigenvalue
 
 SIDE = 800  # of B, at most

@@ -15,8 +15,8 @@ import numpy as np
 
 from .. import kernels
 from ..data import Data
+from ..data.units import comparable
 from ..problem import Factors
-from ..units import comparable
 
 ENTRIES = 5_000_000  # of the array that a certificate needs, at most
 

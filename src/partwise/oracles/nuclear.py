@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import eigh
 
-from .. import interrupts
+from ..run import interrupts
 from .bounds import allowed, complementary, gram, largest_singular_value
 
 SIDE = 600  # of the smaller side, at most

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import interrupts
+from ..run import interrupts
 from .matrices import Matrix
 
 PAIRS = 5  # leading singular vectors, of either sign

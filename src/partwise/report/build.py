@@ -8,13 +8,12 @@ from importlib.resources import files
 
 import numpy as np
 
-from .. import plots
-from ..certificate import Optimality
-from ..conventions import share_of_fit
+from ..data.validation import OFF_DIAGONAL
 from ..io.write import checked_file, checked_names, summary
 from ..metrics import sparsity
-from ..result import Result
-from ..validation import OFF_DIAGONAL
+from ..result import Result, plots
+from ..result.certificate import Optimality
+from ..result.conventions import share_of_fit
 
 MOST_PARTS = 100  # pictures on one page
 TOP_FEATURES = 10

@@ -23,10 +23,10 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from .. import kernels
-from ..limits import is_number
+from ..data.units import comparable
 from ..problem import Factors, Problem, Quadratic, gram_of
+from ..run.limits import is_number
 from ..structures import Structure
-from ..units import comparable
 from .base import WHOLE, Rule, Solver, Step, feasible, require
 from .block import State as Descent
 from .block import least_squares_only

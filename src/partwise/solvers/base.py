@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ArchiveError
-from ..limits import is_number
 from ..problem import Factors, Problem
+from ..run.limits import is_number
 
 
 class Step(NamedTuple):

@@ -18,8 +18,9 @@ import numpy as np
 from scipy.linalg import cholesky, qr, solve_triangular
 from scipy.optimize import linprog
 
-from .. import interrupts, kernels
+from .. import kernels
 from ..problem import Factors, Problem, Quadratic
+from ..run import interrupts
 
 WORTH = 1e-9  # of its objective: what a row must gain, since linear programs are solved to about that
 # the smallest eigenvalue of the Gram matrix of the parts, scaled to length 1: from where on descent by coordinates ends

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from .. import kernels
+from ..data.validation import OFF_DIAGONAL
 from ..problem import Factors, Problem, gram_of
-from ..validation import OFF_DIAGONAL
 
 SWEEPS = 500  # of coordinate descent, at most
 ENOUGH = 1e-14  # of what the first sweep moved, squared: where it ends

@@ -12,7 +12,7 @@ from numbers import Real
 import numpy as np
 
 from .. import kernels
-from ..units import in_units
+from ..data.units import in_units
 from .base import ROUNDING, beyond_rounding
 from .norm import Sized
 from .sparse import checked_groups

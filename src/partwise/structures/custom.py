@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import warn
-from ..interrupts import at_once
+from ..run.interrupts import at_once
 from .base import Structure
 
 

@@ -11,7 +11,7 @@ from numbers import Real
 import numpy as np
 
 from .. import kernels
-from ..units import in_units, times_power
+from ..data.units import in_units, times_power
 from .base import Structure
 
 FLIPS = 20  # rounds over the columns of a factor of two values

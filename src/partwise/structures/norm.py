@@ -9,7 +9,7 @@ from numbers import Real
 import numpy as np
 
 from .. import kernels
-from ..units import in_units, moderate
+from ..data.units import in_units, moderate
 from .elementwise import Elementwise
 from .vectors import SLACK, Vectors
 

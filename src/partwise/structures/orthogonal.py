@@ -9,7 +9,7 @@ from numbers import Integral
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..units import in_units
+from ..data.units import in_units
 from .base import beyond_rounding
 from .elementwise import FREE, Elementwise
 from .entries import OverEntries

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .. import kernels
-from ..units import in_units, moderate, times_power
+from ..data.units import in_units, moderate, times_power
 from .elementwise import FREE, LARGEST_WEIGHT, Elementwise, checked_weight
 from .entries import OverEntries, numbers_for_bounds, without_penalty
 

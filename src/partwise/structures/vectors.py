@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import kernels
+from ..data.units import moderate
 from ..errors import warn
-from ..units import moderate
 from .base import Structure
 from .elementwise import FREE, Elementwise
 from .entries import OverEntries

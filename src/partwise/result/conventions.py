@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .problem import Factors, Problem, is_binary
-from .solve import Run
-from .units import exponent_of
-from .validation import OFF_DIAGONAL
+from ..data.units import exponent_of
+from ..data.validation import OFF_DIAGONAL
+from ..problem import Factors, Problem, is_binary
+from ..run.records import Run
 
 NORMS = {"l1": 1, "l2": 2, "max": np.inf}
 

@@ -10,13 +10,13 @@ from scipy import sparse
 from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from . import interrupts
-from .data import Data
-from .oracles.chain import next_atom
-from .oracles.matrices import Residual
-from .problem import Factors, Problem, dead_parts, is_binary, ratio
-from .solve import Run
-from .units import times_power, unit_of
+from ..data import Data
+from ..data.units import times_power, unit_of
+from ..oracles.chain import next_atom
+from ..oracles.matrices import Residual
+from ..problem import Factors, Problem, dead_parts, is_binary, ratio
+from ..run import interrupts
+from ..run.records import Run
 
 FULL_SIDE = 5000  # largest smaller side whose eigenvalues are all computed
 SMALLEST = 5e-324  # number there is: what is positive stays so in any units

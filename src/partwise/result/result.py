@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from ..data import as_data
+from ..data.validation import OFF_DIAGONAL, checked_data
+from ..losses import Loss
+from ..problem import Factors
+from ..problem.symmetric import pose_as
+from ..run.records import Record
+from ..structures import Structure
 from . import plots
 from .certificate import Certificate, Optimality, optimality
 from .certificate import one_more as one_more_part
-from .data import as_data
-from .losses import Loss
-from .problem import Factors
-from .solve import Record
-from .structures import Structure
-from .symmetric import pose_as
-from .validation import OFF_DIAGONAL, checked_data
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,13 +107,13 @@ class Result:
 
     def report(self, path, **options):
         """Write a page with the parts, the convergence curve and the certificate; see `partwise.report`."""
-        from .report import write_report  # noqa: PLC0415  # needs the optional drawing libraries
+        from ..report import write_report  # noqa: PLC0415  # needs the optional drawing libraries
 
         return write_report(self, path, **options)
 
     def save(self, path) -> Path:
         """Write everything to one file, arrays and JSON, that `partwise.load` reads back exact to the bit."""
-        from .io import save  # noqa: PLC0415  # it is built on this class
+        from ..io import save  # noqa: PLC0415  # it is built on this class
 
         return save(self, path)
 
@@ -143,7 +143,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Plots:
-    """The functions of `partwise.plots` on one result."""
+    """The functions of `partwise.result.plots` on one result."""
 
     result: Result
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .solvers.base import whole
+from ..solvers.base import whole
 
 if TYPE_CHECKING:
     from .result import Result

@@ -16,13 +16,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from . import kernels
-from .data import Data
-from .errors import warn
-from .losses import Loss
-from .losses.beta import SMALLEST
-from .structures import Structure
-from .units import power_scaled, shared_units, times_power
+from .. import kernels
+from ..data import Data
+from ..data.units import power_scaled, shared_units, times_power
+from ..errors import warn
+from ..losses import Loss
+from ..losses.beta import SMALLEST
+from ..structures import Structure
 
 Factors = Sequence[np.ndarray]
 
@@ -95,7 +95,7 @@ class Problem:
     rank: int
     exponents: tuple[int, ...] = (0, 0)  # a factor here times 2**exponent is the factor the user knows
 
-    symmetric: ClassVar[bool | str] = False  # `X ~ A A'`, one factor: see `partwise.symmetric`
+    symmetric: ClassVar[bool | str] = False  # `X ~ A A'`, one factor: see `partwise.problem.symmetric`
 
     @cached_property
     def modes(self) -> list[int]:

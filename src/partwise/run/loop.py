@@ -5,69 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..errors import warn
+from ..init import Init
+from ..problem import Factors, Measured, Problem, dead_parts
+from ..solvers import Solver, Step
 from . import interrupts
-from .errors import warn
-from .init import Init
 from .limits import Clock, Limits
-from .problem import Factors, Measured, Problem, dead_parts
-from .solvers import Solver, Step
+from .records import OVER, Callback, Record, Run, Snapshot
 
-OVER = ("converged", "stalled")  # a solver has nothing more to do
-STATUSES = (*OVER, "max_iter", "target", "time_limit", "callback", "interrupted")
 OFTEN, SELDOM = 10, 50  # iterations between two looks at the true stationarity, if estimates are at `tol`, or not
 SLACK = 0.1  # the lowest correction of an estimate: one look should not lead to many
 LEFT = 10  # times `tol`: the relative error at which a run that fits exactly may end
 
 
-class Record(NamedTuple):
-    """One line of a history, in the user's units."""
-
-    n_iter: int
-    time: float  # seconds since this start began
-    objective: float
-    stationarity: float
-
-
-Callback = Callable[[Record, Factors], object]
-
-
-@dataclass(frozen=True)
-class Run:
-    """One start carried through, in the units of the problem."""
-
-    factors: Factors
-    history: tuple[Record, ...]
-    status: str  # one of STATUSES
-    fit: float  # the loss, in double precision
-    failure: Exception | None = None  # what a callback raised
-    details: dict[str, Any] = field(default_factory=dict)  # what else its solver tells
-
-    made_anew = ("failure",)  # not kept in files
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """All that is needed to go on with the same bits: where the starts are, and where the present one is."""
-
-    objectives: tuple[float, ...]  # of the starts that are over
-    best: Run | None  # of them
-    iterations: tuple[int, ...]  # of each of them
-    max_iter: int | None  # the iterations allowed, where one of them used them up: with more it would have gone on
-    random: tuple  # the state of the random numbers
-    factors: Factors
-    history: tuple[Record, ...]
-    correction: float  # see `Watch`
-    state: Any  # the solver's
-    status: str | None  # None while the start is under way
-
-
 class Keeper(Protocol):
-    """Who keeps snapshots: see `partwise.checkpoint`."""
+    """Who keeps snapshots: see `partwise.run.checkpoint`."""
 
     def due(self) -> bool: ...
 

@@ -13,14 +13,14 @@ from functools import cached_property
 
 import numpy as np
 
-from . import kernels
-from .data import Data
-from .errors import IncompatibleError
-from .kernels import threads
-from .losses import Loss
+from .. import kernels
+from ..data import Data
+from ..data.validation import OFF_DIAGONAL
+from ..errors import IncompatibleError
+from ..kernels import threads
+from ..losses import Loss
+from ..structures import NonNegative, Structure
 from .problem import Factors, Measured, Problem, Quadratic, gram_of, pose
-from .structures import NonNegative, Structure
-from .validation import OFF_DIAGONAL
 
 ROUNDING = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}  # of the largest entry: asymmetry that is no fault
 

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ArchiveError, warn
+from ..init import Init
+from ..io.archive import clear_unfinished, destination, kind_of, read_archive, write_archive
+from ..io.codec import check_history, decode, encode
+from ..io.fingerprint import fingerprint, functions_in
+from ..problem import Problem
+from ..solvers.base import Solver, check_factors, unlike
 from . import interrupts
-from .errors import ArchiveError, warn
-from .init import Init
-from .io.archive import clear_unfinished, destination, kind_of, read_archive, write_archive
-from .io.codec import check_history, decode, encode
-from .io.fingerprint import fingerprint, functions_in
-from .problem import Problem
-from .solve import STATUSES, Snapshot
-from .solvers.base import Solver, check_factors, unlike
+from .records import STATUSES, Snapshot
 
 
 class Keeper:
@@ -159,7 +159,7 @@ def check_iterations(path: str | Path, snapshot: Snapshot, max_iter: int) -> Non
 
 def identity_of(problem: Problem, **settings: Any) -> dict[str, Any]:
     """What must be the same for a run to go on: the data, the problem, and the settings that its course depends on."""
-    from . import __version__  # noqa: PLC0415  # the package imports this module
+    from .. import __version__  # noqa: PLC0415  # the package imports this module
 
     arrays: dict[str, np.ndarray] = {}
     structures = encode(problem.structures, arrays)

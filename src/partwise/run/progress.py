@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import time
 
+from ..problem import Factors
 from .limits import Limits
-from .problem import Factors
-from .solve import Record
+from .records import Record
 
 REFRESH = 0.1  # seconds between two drawings
 

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
-from .errors import NotAMatrixError
+from ..errors import NotAMatrixError
 
 OFF_DIAGONAL = "off-diagonal"
 SYMMETRIES = (False, True, OFF_DIAGONAL)  # what `symmetric` may be
