@@ -5,9 +5,9 @@ import pytest
 from scipy import sparse
 
 import partwise as pw
-from partwise import certificate
 from partwise import structures as s
 from partwise.datasets import make_parts
+from partwise.result import certificate
 
 X = make_parts(40, 25, 6, noise=0.3, random_state=0).X
 STORES = [np.asarray, np.asfortranarray, sparse.csr_array, lambda X: np.ascontiguousarray(X.T).T]

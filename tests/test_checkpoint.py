@@ -16,11 +16,10 @@ from functools import partial, reduce
 
 import numpy as np
 import pytest
-from partwise.problem.symmetric import pose_as
 from scipy import sparse
 
 import partwise as pw
-from partwise import checkpoint, registry
+from partwise import registry
 from partwise import structures as s
 from partwise.data import as_data
 from partwise.datasets import make_parts
@@ -29,6 +28,8 @@ from partwise.init import Random
 from partwise.io import archive
 from partwise.io.archive import MACHINE, read_archive, write_archive
 from partwise.io.codec import encode
+from partwise.problem.symmetric import pose_as
+from partwise.run import checkpoint
 
 from .conformance.tables import PLANTED, SOLVERS, loss_for
 from .conformance.tables import needed as tables_needed

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from partwise.problem.symmetric import pose_as
 from scipy import sparse
 from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
@@ -20,6 +19,7 @@ from partwise.errors import IncompatibleError
 from partwise.losses import KL, Frobenius
 from partwise.oracles import matrices
 from partwise.problem import pose
+from partwise.problem.symmetric import pose_as
 from partwise.solvers import Greedy
 from partwise.solvers.weights import mixed, weighted
 

@@ -11,11 +11,11 @@ from scipy import sparse
 from threadpoolctl import threadpool_info
 
 import partwise as pw
-from partwise import interrupts
 from partwise.data import Data
 from partwise.datasets import make_parts
 from partwise.init import Given, Random
 from partwise.kernels import cpu, threads
+from partwise.run import interrupts
 from partwise.run.limits import Clock, Limits
 from partwise.run.loop import Control, solve
 

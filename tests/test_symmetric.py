@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from partwise.problem.symmetric import pose_as
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 import partwise as pw
-from partwise import certificate, kernels, losses
+from partwise import kernels, losses
 from partwise import structures as s
 from partwise.cli import main
 from partwise.data import as_data
 from partwise.errors import ArchiveError, IncompatibleError
 from partwise.kernels.cpu.symmetric_cd import lowest_of_quartic
+from partwise.problem.symmetric import pose_as
+from partwise.result import certificate
 from partwise.solvers import SymmetricCD
 
 SYMMETRIES = [True, "off-diagonal"]

@@ -1,7 +1,6 @@
 """What the conformance tests run over. A new loss, structure, solver or storage is tested by one line here."""
 
 import numpy as np
-from partwise.problem.symmetric import pose_as
 from scipy import sparse
 
 from partwise import init, losses, solvers
@@ -9,6 +8,7 @@ from partwise import structures as s
 from partwise.data import as_data
 from partwise.datasets import make_parts
 from partwise.problem import pose
+from partwise.problem.symmetric import pose_as
 from partwise.registry import refusal
 
 RNG = np.random.default_rng(7)
