@@ -15,6 +15,7 @@ from ..structures import Structure
 from .base import WHOLE, require
 from .block import Update, least_squares_only
 from .hals import HALS
+from .supports import reselected
 
 STARTS = {False: 1, True: 16}  # of the search for supports: more where it is all there is to do
 
@@ -76,7 +77,7 @@ class PALM(HALS):
             order, rows = np.arange(problem.rank), np.arange(len(A))
             sweeps = self.inner(problem, mode, tol)
             moved, _ = kernels.of(A).hals(moved, cross, ridged, face.box(moved), order, sweeps, rows)
-        moved = structure.reselect(moved, gram, cross, STARTS[problem.separable])
+        moved = reselected(structure, moved, gram, cross, STARTS[problem.separable])
         return better_of(structure, A, moved, known)
 
     def project(self, structure: Structure, A: np.ndarray, expansion: Quadratic) -> np.ndarray:

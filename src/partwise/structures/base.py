@@ -36,6 +36,7 @@ class Structure(ABC):
     fixes_scale = False  # the size of every component is given: scale has to go to the other factor
     convex = True
     exact = True  # `prox` gives the nearest point; False: it is an approximation, and `settle` makes up for it
+    limits_only = False  # the set is all A, or all A >= 0 where `nonnegative`, within the `limits` on nonzeros
     stage = 1  # which of several sets is projected onto first, where no closed form is known; entries are 0
 
     @property
@@ -149,11 +150,6 @@ class Structure(ABC):
     def face(self, A: np.ndarray) -> Elementwise | None:
         """Bounds within which everything is in the set and has no more nonzeros than A; None where there are none."""
         return None
-
-    def reselect(self, A: np.ndarray, gram: np.ndarray, cross: np.ndarray, starts: int) -> np.ndarray:
-        """A with the nonzeros of its rows chosen anew where that lowers `1/2 tr(A gram A') - tr(A' cross)`: a search
-        among supports that a projected step does not see, from so many starts. A itself where nothing is to choose."""
-        return A
 
     def columns(self, indices: list[int]) -> Structure:
         """The structure of some components alone, where the structure is `columnwise`."""

@@ -14,7 +14,6 @@ from .. import kernels
 from ..data.units import in_units, times_power
 from .base import Structure
 
-FLIPS = 20  # rounds over the columns of a factor of two values
 LARGEST_WEIGHT = 1e100  # penalties in extreme units are cut here, so that weight * 0 stays 0
 
 
@@ -201,27 +200,6 @@ class Elementwise(Structure):
         other = np.where(upper == A, lower, upper).astype(np.float64)
         step = other - A
         return np.maximum(-step * (G + d * step / 2) - self.l1 * (np.abs(other) - np.abs(A)), 0)
-
-    def reselect(self, A, gram, cross, starts):
-        """Entries at one of two values: one column after the other, each entry to the other value where that gains."""
-        if not self.binary:
-            return A
-        d = np.diag(gram)
-        for _ in range(FLIPS):
-            flipped = 0
-            for k in range(A.shape[1]):
-                one = self.columns([k])
-                column, slope = A[:, [k]], (A @ gram[:, [k]]) - cross[:, [k]]
-                gains = one.flip_gains(column, slope + self.l2 * column, d[k] + self.l2)
-                turn = gains[:, 0] > 0
-                if turn.any():
-                    _, lower, upper = one.box(column)
-                    A = A.copy()
-                    A[turn, k] = np.where(upper == column, lower, upper)[turn, 0]
-                    flipped += int(turn.sum())
-            if not flipped:
-                break
-        return A
 
     def __repr__(self):
         terms = ["Binary()"] if self.binary else []

@@ -20,7 +20,6 @@ from .base import Structure
 from .elementwise import FREE, Elementwise
 from .entries import OverEntries
 
-SWEEPS = (20, 0.01)  # of coordinate descent at most, and the share of the first one's gain that is too little
 SLACK = 1e-12  # of a sum of bounds, relative: ten times 0.1 is less than 1
 PER = {"item": 1, "component": 0}  # the axis of a tall factor along which a vector runs
 
@@ -84,6 +83,10 @@ class Vectors(OverEntries):
     def chosen(self):
         """Whether some entries have to be zero."""
         return self.at_most is not None or bool(self.groups)
+
+    @property
+    def limits_only(self):
+        return self.core == 0 and self.chosen and self.entries.plain
 
     @property
     def convex(self):
@@ -208,30 +211,6 @@ class Vectors(OverEntries):
         counts = [*self.counts, *([self.at_most] if self.at_most is not None else [])]
         V = self.vectors(scores)
         return self.turned(kernels.of(V).keep_largest(V, groups, counts))
-
-    def reselect(self, A, gram, cross, starts):
-        if self.core or not self.chosen or not self.entries.plain:
-            return A
-        return (self.pursued if self.per == "item" else self.cut_back)(A, gram, cross, starts)
-
-    def cut_back(self, A, gram, cross, starts):
-        """The best factor without the restriction, cut back to its largest entries, and its values improved (after
-        Peharz and Pernkopf 2012)."""
-        order, rows = np.arange(A.shape[1]), np.arange(len(A))
-        whole, _ = kernels.of(A).hals(A, cross, gram, self.entries.box(A), order, SWEEPS, rows)
-        cut = self.prox(whole, 0.0)
-        cut, _ = kernels.of(A).hals(cut, cross, gram, self.face(cut).box(cut), order, SWEEPS, rows)
-        step = cut.astype(np.float64) - A
-        return cut if np.vdot(step, (A + step / 2) @ gram - cross) < 0 else A
-
-    def pursued(self, A, gram, cross, starts):
-        """Orthogonal matching pursuit and exchanges, row by row."""
-        rank = A.shape[1]
-        labels, counts = np.zeros(rank, dtype=int), [rank, *self.counts]  # those in no group have label 0
-        for label, group in enumerate(self.groups, start=1):
-            labels[list(group)] = label
-        most = int(min(self.most or rank, sum(np.minimum(counts, np.bincount(labels, minlength=len(counts))))))
-        return kernels.of(A).pursue(A, gram, cross, most, labels, counts, self.entries.nonnegative, starts)
 
     def vectors(self, A: np.ndarray) -> np.ndarray:
         """The vectors of a tall factor as rows."""
