@@ -43,7 +43,7 @@ def _own_kinds() -> dict[str, Any]:
     from ..run.records import Record, Run, Snapshot  # noqa: PLC0415
 
     own = [Certificate, Result, Record, Run, Snapshot]
-    own += [structures.algebra.Dykstra, structures.algebra.Successive, structures.vectors.Vectors]  # bound ones
+    own += [structures.alternating.Dykstra, structures.alternating.Successive, structures.vectors.Vectors]  # bound ones
     named: dict[str, Any] = {cls.__name__: cls for cls in own}
     for kind, module in (("loss", losses), ("structure", structures)):  # L1 is both
         public: dict[str, Any] = {f"{kind} {name}": vars(module)[name] for name in module.__all__}

@@ -1,10 +1,11 @@
 """Structures: what is wanted of a factor, as a penalty, a set, or both. Combine them with `&`."""
 
-from .algebra import All, Columns
 from .base import Structure
 from .budgets import GroupSparsity, project_groups
+from .columns import Columns
 from .custom import Projection
 from .elementwise import L1, L2, Binary, Box, Elastic, Elementwise, Fixed, Free, NonNegative
+from .intersection import All
 from .norm import Hoyer, Simplex, UnitNorm
 from .orthogonal import Orthogonal, OrthogonalTo
 from .shape import Monotone, Smooth, Unimodal

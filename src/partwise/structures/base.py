@@ -58,6 +58,11 @@ class Structure(ABC):
         """Bounds and penalties entry by entry, if that is all there is to it."""
         return None
 
+    @classmethod
+    def together(cls, entries: Elementwise, parts: list[Structure]) -> Structure | None:
+        """One structure of all `parts` and `entries`, with the exact projection, if there is a closed form."""
+        return None
+
     @abstractmethod
     def bind(self, shape: tuple[int, int], transposed: bool, name: str) -> Structure:
         """The structure of a tall factor of this shape; `name` is what messages call the factor."""
@@ -163,7 +168,7 @@ class Structure(ABC):
         return other
 
     def __and__(self, other: Structure) -> Structure:
-        from .algebra import All  # noqa: PLC0415  # algebra is built on this class
+        from .intersection import All  # noqa: PLC0415  # it is built on this class
 
         return All((self, other)) if isinstance(other, Structure) else NotImplemented
 

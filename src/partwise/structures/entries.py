@@ -6,24 +6,14 @@ import numpy as np
 
 from .base import Structure
 from .elementwise import FREE, Elementwise
+from .traits import combines
 
 
+@combines("entries", lambda structure: [structure.entries])
 class OverEntries(Structure):
     """A structure together with `entries`, what holds of every entry by itself."""
 
     entries: Elementwise = FREE
-
-    @property
-    def nonnegative(self):
-        return self.entries.nonnegative
-
-    @property
-    def scale_free(self):
-        return self.entries.scale_free
-
-    @property
-    def magnitudes(self):
-        return self.entries.magnitudes
 
     def scalable(self, rank):
         """Where entries are, if their bounds are all that stands against it."""
@@ -35,8 +25,7 @@ class OverEntries(Structure):
         return entries.plain
 
     @classmethod
-    def together(cls, entries: Elementwise, parts: list[Structure]) -> Structure | None:
-        """One closed form of all parts, if there is one."""
+    def together(cls, entries, parts):
         if len(parts) == 1 and isinstance(parts[0], cls) and parts[0].takes(entries):
             return parts[0].altered(entries=entries)
         return None

@@ -106,7 +106,7 @@ class Vectors(OverEntries):
         return True
 
     @classmethod
-    def together(cls, entries: Elementwise, parts: list[Structure]) -> Structure | None:
+    def together(cls, entries, parts):
         """One closed form of all parts, if there is one: they speak of the same vectors, at most one of them of their
         values, another one of their size, and at most one of groups."""
         vectors = [part for part in parts if isinstance(part, Vectors)]
