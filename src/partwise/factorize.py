@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from .checks import is_positive_int
 from .data import as_data
 from .data.units import times_power
 from .data.validation import (
@@ -228,7 +229,7 @@ def make_starts(problem: Problem, spec, n_init: int | None, solver: Solver) -> l
     spec = solver.begins_with if spec is None else spec
     if n_init is None:
         n_init = solver.starts(problem) if spec is None or as_init(spec).seeded else 1
-    if isinstance(n_init, bool) or not isinstance(n_init, int | np.integer) or n_init < 1:
+    if not is_positive_int(n_init):
         raise ValueError(f"n_init must be a whole number >= 1, got {n_init!r}")
     if spec is None:
         first = default_init(problem)

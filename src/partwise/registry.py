@@ -9,10 +9,10 @@ import reprlib
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import takewhile
-from numbers import Real
 from typing import Any
 
 from . import init, losses, solvers, structures
+from .checks import is_real
 from .errors import IncompatibleError, UnknownNameError
 from .problem import Problem
 
@@ -131,7 +131,7 @@ def resolve(kind: str, spec):
 
 def as_number(spec) -> float | None:
     """A loss given as a number, beta, or as the text of one."""
-    if isinstance(spec, bool) or not isinstance(spec, Real | str):
+    if not is_real(spec) and not isinstance(spec, str):
         return None
     try:
         return float(spec)

@@ -1,7 +1,7 @@
 """What may be given as X, checked once, at the door."""
 
 from array import array
-from numbers import Number, Real
+from numbers import Number
 from os import PathLike
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
+from ..checks import AT_LEAST_0, is_positive_int
 from ..errors import NotAMatrixError
 
 OFF_DIAGONAL = "off-diagonal"
@@ -161,7 +162,7 @@ def checked_callbacks(callbacks) -> list:
 
 
 def checked_rank(rank) -> int:
-    if isinstance(rank, bool) or not isinstance(rank, int | np.integer) or rank < 1:
+    if not is_positive_int(rank):
         raise ValueError(f"the rank must be a whole number >= 1, got {rank!r}")
     return int(rank)
 
@@ -174,9 +175,7 @@ def checked_symmetric(symmetric) -> bool | str:
 
 
 def checked_threads(n_threads) -> int | None:
-    if n_threads is not None and (
-        isinstance(n_threads, bool) or not isinstance(n_threads, int | np.integer) or n_threads < 1
-    ):
+    if n_threads is not None and not is_positive_int(n_threads):
         raise ValueError(f"n_threads must be a whole number >= 1, or None for all there are; got {n_threads!r}")
     return None if n_threads is None else int(n_threads)
 
@@ -185,7 +184,6 @@ def checked_checkpoint(checkpoint) -> tuple[Path, float]:
     """Path and seconds, from either form that `factorize` takes."""
     pair = checkpoint if isinstance(checkpoint, tuple) and len(checkpoint) == 2 else (checkpoint, INTERVAL)
     path, interval = pair
-    number = isinstance(interval, Real) and not isinstance(interval, bool) and float(interval) >= 0
-    if not isinstance(path, str | Path) or not number:
+    if not isinstance(path, str | Path) or not AT_LEAST_0.holds(interval):
         raise ValueError(f"checkpoint must be a path, or a pair (path, seconds >= 0); got {checkpoint!r}")
     return Path(path), float(interval)

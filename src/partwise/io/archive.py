@@ -22,6 +22,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
+from ..checks import is_positive_int
 from ..errors import ArchiveError
 
 FORMAT = 1  # of the file as a whole; raised when older readers could not make sense of it, and see `codec.FORMER`
@@ -120,8 +121,8 @@ def read_archive(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
 
 def check_header(path: Path, about: Any, kind: str) -> None:
     """Whether this version can make sense of a file, and it is of the kind that is wanted."""
-    version = about.get("format") if isinstance(about, dict) else None
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+    version: Any = about.get("format") if isinstance(about, dict) else None
+    if not is_positive_int(version):
         raise ArchiveError(f"{path} has file format {version!r}; this version of partwise reads 1 to {FORMAT}")
     if version > FORMAT:
         raise ArchiveError(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import xlogy
 
+from ..checks import is_number
 from .base import Loss
 
 SPARSE = {1.0: 1 / 3, 2.0: 1 / 5}  # `sparse_below` by beta: elsewhere zeros of X cost as much as other entries
@@ -125,8 +126,7 @@ class Beta(Divergence):
     beta: float
 
     def __post_init__(self):
-        number = isinstance(self.beta, int | float | np.number) and not isinstance(self.beta, bool)
-        if not number or not np.isfinite(self.beta):
+        if not is_number(self.beta) or not np.isfinite(self.beta):
             raise ValueError(f"beta must be a finite number, such as beta(1.5), got {self.beta!r}")
         whole = round(self.beta)
         near = whole in (0, 1, 2) and abs(self.beta - whole) <= ROUNDING

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..checks import is_between
 from .base import Loss
 
 
@@ -23,8 +24,7 @@ class L1(Loss):
     explains = "the sum of |X|"
 
     def __post_init__(self):
-        number = isinstance(self.zero_weight, int | float | np.number) and not isinstance(self.zero_weight, bool)
-        if not number or not 0 <= self.zero_weight <= 1:
+        if not is_between(self.zero_weight, 0, 1):
             raise ValueError(f"zero_weight must be a number between 0 and 1, got {self.zero_weight!r}")
         object.__setattr__(self, "zero_weight", float(self.zero_weight))
 

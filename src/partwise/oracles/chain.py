@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..checks import is_number
 from ..data import as_data
 from ..data.units import unit_of
 from ..data.validation import OFF_DIAGONAL, checked_data, checked_random_state
 from ..problem import Factors, Problem, ratio
 from ..problem.symmetric import check_symmetric
 from ..run import interrupts
-from ..run.limits import is_number
 from . import cvx
 from .forms import Pair, Point, Single, settle
 from .matrices import Array, Matrix, Residual

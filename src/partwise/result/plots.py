@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..solvers.base import whole
+from ..checks import is_positive_int
 
 if TYPE_CHECKING:
     from .result import Result
@@ -114,14 +114,14 @@ def path(result: Result):
 
 
 def check_columns(columns) -> None:
-    if columns is not None and not whole(columns):
+    if columns is not None and not is_positive_int(columns):
         raise ValueError(f"columns, the parts in a row, must be a whole number >= 1 or None; got {columns!r}")
 
 
 def check_image_shape(image_shape, n_features: int) -> None:
     if image_shape is None:
         return
-    if not isinstance(image_shape, tuple | list) or len(image_shape) != 2 or not all(map(whole, image_shape)):
+    if not isinstance(image_shape, tuple | list) or len(image_shape) != 2 or not all(map(is_positive_int, image_shape)):
         raise ValueError(f"image_shape must be a pair of whole numbers (height, width), got {image_shape!r}")
     if math.prod(image_shape) != n_features:
         raise ValueError(

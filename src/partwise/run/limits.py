@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
-from numbers import Integral, Real
 
-import numpy as np
+from ..checks import NUMBER, POSITIVE_INT, Rule, is_number
+
+RULES = {
+    "max_iter": POSITIVE_INT | None,
+    "tol": Rule("a number >= 0", lambda value: is_number(value) and 0 <= value < math.inf),
+    "target": NUMBER | None,
+    "time_limit": Rule("a number of seconds > 0", lambda value: is_number(value) and value > 0) | None,
+}
 
 
 @dataclass(frozen=True)
@@ -19,24 +26,9 @@ class Limits:
     time_limit: float | None = None  # seconds, starts included, all of them together
 
     def __post_init__(self):
-        number = isinstance(self.max_iter, Integral) and not isinstance(self.max_iter, bool)
-        whole = self.max_iter is None or (number and self.max_iter >= 1)
-        allowed = {
-            "max_iter": ("a whole number >= 1, or None", whole),
-            "tol": ("a number >= 0", is_number(self.tol) and 0 <= self.tol < np.inf),
-            "target": ("a number, or None", self.target is None or is_number(self.target)),
-            "time_limit": (
-                "a number of seconds > 0, or None",
-                self.time_limit is None or (is_number(self.time_limit) and self.time_limit > 0),
-            ),
-        }
-        for name, (sentence, holds) in allowed.items():
-            if not holds:
-                raise ValueError(f"{name} must be {sentence}; got {getattr(self, name)!r}")
-
-
-def is_number(value) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and value == value  # noqa: PLR0124  # not NaN
+        for name, rule in RULES.items():
+            if not rule.holds(getattr(self, name)):
+                raise ValueError(f"{name} must be {rule.says}; got {getattr(self, name)!r}")
 
 
 class Clock:

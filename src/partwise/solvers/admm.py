@@ -23,11 +23,11 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from .. import kernels
+from ..checks import POSITIVE_INT, Rule, is_number
 from ..data.units import comparable
 from ..problem import Factors, Problem, Quadratic, gram_of
-from ..run.limits import is_number
 from ..structures import Structure
-from .base import WHOLE, Rule, Solver, Step, feasible, require
+from .base import Solver, Step, feasible, require
 from .block import State as Descent
 from .block import least_squares_only
 from .palm import PALM
@@ -143,7 +143,8 @@ class ADMM(Solver):
     states = (Search, Split, Progress, *PALM.states)
 
     def __post_init__(self):
-        require(self, penalty=PENALTY | None, enough=ENOUGH, search=WHOLE, patience=WHOLE, replacements=WHOLE | 0)
+        require(self, penalty=PENALTY | None, enough=ENOUGH)
+        require(self, search=POSITIVE_INT, patience=POSITIVE_INT, replacements=POSITIVE_INT | 0)
 
     def supports(self, problem):
         return least_squares_only(self, problem)

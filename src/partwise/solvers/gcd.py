@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from .. import kernels
-from .base import BELOW_1, WHOLE, require
+from ..checks import BELOW_1, POSITIVE_INT
+from .base import require
 from .block import BlockDescent, Update, least_squares_only
 
 
@@ -21,7 +22,7 @@ class GCD(BlockDescent):
     extrapolate: bool = True
 
     def __post_init__(self):
-        require(self, eps=BELOW_1, updates=WHOLE)
+        require(self, eps=BELOW_1, updates=POSITIVE_INT)
 
     def supports(self, problem):
         return least_squares_only(self, problem) or super().supports(problem)

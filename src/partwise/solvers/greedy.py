@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..checks import AT_LEAST_0, POSITIVE_INT, one_of
 from ..errors import warn
 from ..init.empty import Empty
 from ..oracles.chain import GAP, Atom, next_atom
 from ..problem import Factors, Problem
-from .base import AT_LEAST_0, WHOLE, Solver, Step, feasible, one_of, require, twin
+from .base import Solver, Step, feasible, require, twin
 from .block import least_squares_only
 from .hals import HALS
 from .symmetric_cd import SymmetricCD
@@ -129,8 +130,8 @@ class Greedy(Solver):
             self,
             polish=one_of(*POLISH),
             weights=one_of(*WEIGHTS),
-            rounds=WHOLE,
-            prune=WHOLE | None,
+            rounds=POSITIVE_INT,
+            prune=POSITIVE_INT | None,
             target_error=AT_LEAST_0,
             gap=AT_LEAST_0,
         )

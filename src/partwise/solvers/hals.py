@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .. import kernels
-from .base import AT_LEAST_0, Rule, require, whole
+from ..checks import AT_LEAST_0, Rule, is_positive_int
+from .base import require
 from .block import BlockDescent, Update, least_squares_only
 
 FEWEST = 4  # sweeps over a factor
@@ -17,7 +18,7 @@ SHARE = 2  # one sweep more for so many sweeps' worth of multiplications in the 
 ALONE = 100  # sweeps where the other factors are held
 SWEEPS = Rule(
     "a whole number >= 1, a tuple of one for each factor",
-    lambda value: all(map(whole, value)) if isinstance(value, tuple) else whole(value),
+    lambda value: all(map(is_positive_int, value)) if isinstance(value, tuple) else is_positive_int(value),
 )
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .. import kernels
+from ..checks import POSITIVE_INT
 from ..structures import GroupSparsity, NonNegative
-from .base import WHOLE, require
+from .base import require
 from .block import Update, least_squares_only
 from .gcd import GCD
 
@@ -30,7 +31,7 @@ class MixedNorm(GCD):
 
     def __post_init__(self):
         super().__post_init__()
-        require(self, rounds=WHOLE)
+        require(self, rounds=POSITIVE_INT)
 
     def supports(self, problem):
         if why := least_squares_only(self, problem):

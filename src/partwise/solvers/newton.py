@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from .. import kernels
+from ..checks import POSITIVE_INT
 from ..problem import gram_of
-from .base import WHOLE, require
+from .base import require
 from .block import RowDescent
 from .exact_rows import dependent
 
@@ -22,7 +23,7 @@ class Newton(RowDescent):
     extrapolate: bool = True
 
     def __post_init__(self):
-        require(self, steps=WHOLE)
+        require(self, steps=POSITIVE_INT)
 
     def supports(self, problem):
         if problem.loss.quadratic or problem.loss.beta is None:

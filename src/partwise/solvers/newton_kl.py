@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from .. import kernels
+from ..checks import AT_LEAST_0, POSITIVE_INT
 from ..problem import gram_of
-from .base import AT_LEAST_0, WHOLE, require
+from .base import require
 from .block import RowDescent
 from .exact_rows import dependent
 
@@ -26,7 +27,7 @@ class NewtonKL(RowDescent):
     extrapolate: bool = True
 
     def __post_init__(self):
-        require(self, sweeps=WHOLE, eps=AT_LEAST_0)
+        require(self, sweeps=POSITIVE_INT, eps=AT_LEAST_0)
 
     def supports(self, problem):
         if problem.loss.beta != 1:

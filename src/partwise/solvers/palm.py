@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .. import kernels
+from ..checks import POSITIVE_INT
 from ..problem import Problem, Quadratic, curvature_of
 from ..structures import Structure
-from .base import WHOLE, require
+from .base import require
 from .block import Update, least_squares_only
 from .hals import HALS
 from .supports import reselected
@@ -30,7 +31,7 @@ class PALM(HALS):
 
     def __post_init__(self):
         super().__post_init__()
-        require(self, steps=WHOLE)
+        require(self, steps=POSITIVE_INT)
 
     def supports(self, problem):
         return least_squares_only(self, problem)

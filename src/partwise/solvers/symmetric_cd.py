@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import kernels
+from ..checks import POSITIVE_INT
 from ..problem import Factors, Problem
-from .base import WHOLE, Solver, Step, feasible, require
+from .base import Solver, Step, feasible, require
 from .block import Momentum
 
 
@@ -49,7 +50,7 @@ class SymmetricCD(Solver):
     states = (SymmetricState, Momentum)
 
     def __post_init__(self):
-        require(self, sweeps=WHOLE)
+        require(self, sweeps=POSITIVE_INT)
 
     def supports(self, problem):
         if not problem.symmetric:

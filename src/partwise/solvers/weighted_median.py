@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .. import kernels
+from ..checks import POSITIVE_INT
 from ..init.greedy_l1 import Rest
 from ..losses import L1
 from ..problem import Factors, Problem, dead_parts
-from .base import WHOLE, Step, require
+from .base import Step, require
 from .block import BlockDescent, Momentum, State, Update
 from .exact_rows import exact_rows
 
@@ -54,7 +55,7 @@ class WeightedMedian(BlockDescent):
     states = (MedianState, Momentum)
 
     def __post_init__(self):
-        require(self, sweeps=WHOLE)
+        require(self, sweeps=POSITIVE_INT)
 
     def supports(self, problem):
         if not isinstance(problem.loss, L1):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 
 from .. import kernels
+from ..checks import is_between
 from ..data.units import in_units
 from .base import ROUNDING, beyond_rounding
 from .norm import Sized
@@ -188,7 +188,7 @@ def checked_numbers(name: str, value, n_groups: int, limit: float) -> tuple[floa
     if len(numbers) != n_groups:
         raise ValueError(f"{name} has {len(numbers)} numbers for {n_groups} groups: give one for all, or one for each")
     for number in numbers:
-        if not isinstance(number, Real) or isinstance(number, bool) or not 0 <= float(number) <= limit:
+        if not is_between(number, 0, limit):
             span = "between 0 (flat) and 1 (a single nonzero)" if limit == 1 else "at least 0"
             raise ValueError(f"the {name} of a group must be a number {span}, got {number!r}")
     return tuple(float(number) for number in numbers)

@@ -6,11 +6,11 @@ that a coordinate descent kernel must know.
 
 from contextlib import suppress
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 
 from .. import kernels
+from ..checks import is_number
 from ..data.units import in_units, times_power
 from .base import Structure
 
@@ -270,7 +270,7 @@ class Binary(Elementwise):
 
 
 def checked_weight(name, weight):
-    if not isinstance(weight, Real) or not 0 <= weight < np.inf:
+    if not is_number(weight) or not 0 <= weight < np.inf:
         raise ValueError(f"the {name} weight must be a finite number >= 0, got {weight!r}")
     return float(weight)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 
 from .. import kernels
+from ..checks import is_between
 from ..data.units import in_units, moderate
 from .elementwise import Elementwise
 from .vectors import SLACK, Vectors
@@ -180,7 +180,7 @@ class Hoyer(Vectors):
 
     def __init__(self, s: float, per: str = "component"):
         super().__init__(per=per)
-        if not isinstance(s, Real) or not 0 <= s <= 1:
+        if not is_between(s, 0, 1):
             raise ValueError(f"Hoyer takes a sparsity between 0 (flat) and 1 (a single nonzero), got {s!r}")
         object.__setattr__(self, "sparsity", float(s))
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from numbers import Integral
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from ..checks import is_int
 from ..data.units import in_units
 from .base import beyond_rounding
 from .elementwise import FREE, Elementwise
@@ -48,7 +48,7 @@ class OrthogonalTo(Tied):
     interchangeable = False
 
     def __post_init__(self):
-        if not isinstance(self.component, Integral) or self.component < 0:
+        if not is_int(self.component) or self.component < 0:
             raise ValueError(f"OrthogonalTo takes the number of a component, from 0 on; got {self.component!r}")
         if self.nonzeros is not None:
             checked_count("the number of nonzeros", self.nonzeros)

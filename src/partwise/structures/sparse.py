@@ -12,6 +12,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from ..checks import is_int
 from .vectors import SLACK, Vectors, checked_count
 
 
@@ -170,7 +171,7 @@ def checked_groups(groups, labels=None) -> tuple[tuple[int, ...], ...]:
     if any(isinstance(group, Real | str) for group in groups):
         raise ValueError(wrong)
     members = [j for group in groups for j in group]
-    if not all(isinstance(j, Integral) for j in members) or not all(map(len, groups)) or not groups:
+    if not all(map(is_int, members)) or not all(map(len, groups)) or not groups:
         raise ValueError(wrong)
     if len(set(members)) < len(members) or min(members) < 0:
         raise ValueError(wrong)

@@ -8,12 +8,12 @@ those of the set without the restriction. For two values that change places, the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import kernels
+from ..checks import is_positive_int
 from ..data.units import moderate
 from ..errors import warn
 from .base import Structure
@@ -251,6 +251,6 @@ def warn_if_idle(count: int | None, room: int, structure: Structure, name: str) 
 
 
 def checked_count(what: str, count) -> int:
-    if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
+    if not is_positive_int(count):
         raise ValueError(f"{what} must be a whole number >= 1, got {count!r}")
     return int(count)
