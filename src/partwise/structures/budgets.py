@@ -153,9 +153,6 @@ class GroupSparsity(Sized):
         off = [*-V.min(axis=1), *np.abs(norms - self.lengths) / math.sqrt(n), *missed / n]
         return max(beyond_rounding(max(off), A), self.surplus(A))
 
-    def face(self, A):
-        return None
-
     def own_terms(self):
         groups = [] if self.stated is None else [shortest(self.stated)]
         numbers = f"sparsity={plain(self.sparsity)}" if self.budget is None else f"budget={plain(self.budget)}"

@@ -36,7 +36,7 @@ class Elementwise(Structure):
             object.__setattr__(self, name, checked_weight(name, getattr(self, name)))
         for name, none in (("lower", -np.inf), ("upper", np.inf)):
             object.__setattr__(self, name, checked_bound(name, getattr(self, name), none))
-        if np.ndim(self.lower) == np.ndim(self.upper) == 0 and self.lower > self.upper:
+        if self.uniform and self.lower > self.upper:
             raise ValueError(f"lower={self.lower:g} is above upper={self.upper:g}: no value lies between them")
 
     @property
@@ -74,12 +74,22 @@ class Elementwise(Structure):
         return np.all([np.all((b == 0) | np.isinf(b), axis=0) for b in bounds], axis=0)
 
     @property
-    def interchangeable(self):
+    def uniform(self):
+        """All entries have the same bounds."""
         return np.ndim(self.lower) == np.ndim(self.upper) == 0
 
     @property
+    def interchangeable(self):
+        return self.uniform
+
+    @property
     def rowwise(self):
-        return self.interchangeable
+        return self.uniform
+
+    @property
+    def bounds_only(self):
+        """No penalty, and everything between the bounds is allowed."""
+        return self.l1 == self.l2 == 0 and not self.binary
 
     @property
     def columnwise(self):
@@ -148,7 +158,7 @@ class Elementwise(Structure):
         best = A - np.clip(A, -threshold, threshold) if threshold else A
         best = best / shrunk if shrunk != 1 else best
         low, high = self.lower, self.upper
-        if np.ndim(low) == np.ndim(high) == 0:
+        if self.uniform:
             best = np.maximum(best, A.dtype.type(low)) if low > -np.inf else best
             best = np.minimum(best, A.dtype.type(high)) if high < np.inf else best
             return A.copy() if best is A else best

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from .base import Structure
 from .elementwise import FREE, Elementwise
 from .traits import combines
@@ -45,12 +43,3 @@ class OverEntries(Structure):
 
     def __repr__(self):
         return " & ".join([*([] if self.entries.free else [repr(self.entries)]), *self.own_terms()]) or "Free()"
-
-
-def numbers_for_bounds(entries: Elementwise) -> bool:
-    """Whether all entries have the same bounds."""
-    return np.ndim(entries.lower) == np.ndim(entries.upper) == 0
-
-
-def without_penalty(entries: Elementwise) -> bool:
-    return entries.l1 == entries.l2 == 0 and not entries.binary

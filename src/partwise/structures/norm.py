@@ -89,9 +89,6 @@ class UnitNorm(Sized):
         (unit if self.axis else unit.T)[none, places[np.arange(len(none)), largest]] = self.size
         return unit
 
-    def face(self, A):
-        return None
-
     @property
     def without_norm(self):
         if self.per == "item" or self.entries.binary:
@@ -113,11 +110,10 @@ class Simplex(Sized):
         super().__init__(per=per)
 
     def takes(self, entries):
-        bounds = entries.convex and entries.l1 == entries.l2 == 0
-        alike = np.ndim(entries.lower) == np.ndim(entries.upper) == 0 and entries.lower <= 0
         if self.sized:
             return entries.plain or two_values(entries)
-        return two_values(entries) or (bounds and (alike or not self.chosen))
+        alike = entries.uniform and entries.lower <= 0
+        return two_values(entries) or (entries.bounds_only and (alike or not self.chosen))
 
     def needed(self, shape):
         return max(1, math.ceil(self.size / np.max(self.entries.upper) * (1 - SLACK)))
@@ -153,9 +149,6 @@ class Simplex(Sized):
         if mask is not None:
             high = np.where(self.vectors(mask), high, 0.0)
         return self.turned(kernels.of(V).with_sum(V, low, high, self.size)).astype(A.dtype, copy=False)
-
-    def face(self, A):
-        return None
 
     def own_terms(self):
         return [*super().own_terms(), f"Simplex(per={self.per!r})"]
@@ -224,9 +217,6 @@ class Hoyer(Vectors):
         best[np.broadcast_to(keep.sum(axis=1) < self.needed(A.shape), len(V))] = 0  # too few places
         return self.turned(best).astype(A.dtype, copy=False)
 
-    def face(self, A):
-        return None
-
     def own_terms(self):
         return [*super().own_terms(), f"Hoyer({self.sparsity:g}, per={self.per!r})"]
 
@@ -242,7 +232,7 @@ def lengths(A: np.ndarray, axis: int) -> np.ndarray:
 
 def two_values(entries: Elementwise) -> bool:
     """Whether entries are 0 or 1, for all alike."""
-    return entries.binary and np.ndim(entries.lower) == np.ndim(entries.upper) == 0 and entries.lower == 0
+    return entries.binary and entries.uniform and entries.lower == 0
 
 
 def one_hot(A: np.ndarray, mask: np.ndarray | None, axis: int, size: float) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from .. import kernels
 from ..data.units import in_units, moderate, times_power
 from .elementwise import FREE, LARGEST_WEIGHT, Elementwise, checked_weight
-from .entries import OverEntries, numbers_for_bounds, without_penalty
+from .entries import OverEntries
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -22,7 +22,7 @@ class Monotone(OverEntries):
 
     def takes(self, entries):
         """With two numbers for bounds the nearest point is the one without, clipped."""
-        return numbers_for_bounds(entries) and without_penalty(entries)
+        return entries.uniform and entries.bounds_only
 
     def prox(self, A, step):
         return self.within(A, np.ones((len(A), 1), dtype=bool))
@@ -75,7 +75,7 @@ class Smooth(OverEntries):
 
     def takes(self, entries):
         """A number for a lower bound is no obstacle."""
-        return np.ndim(entries.lower) == 0 and np.all(entries.upper == np.inf) and without_penalty(entries)
+        return np.ndim(entries.lower) == 0 and np.all(entries.upper == np.inf) and entries.bounds_only
 
     @classmethod
     def together(cls, entries, parts):

@@ -96,7 +96,7 @@ class EqualNonzeros(Vectors):
         return [side for side, able in allowed.items() if able] or [1]
 
     def takes(self, entries):
-        return np.ndim(entries.lower) == np.ndim(entries.upper) == 0 and entries.lower <= 0 <= entries.upper
+        return entries.uniform and entries.lower <= 0 <= entries.upper
 
     def needed(self, shape):
         return self.k if self.sized else 0
@@ -144,9 +144,6 @@ class EqualNonzeros(Vectors):
             return keep, mean, np.full_like(mean, sign * self.level)
         mean = np.maximum(mean, 0) if sign > 0 else np.minimum(mean, 0)
         return keep, mean, self.entries.prox(mean, step)
-
-    def face(self, A):
-        return None
 
     def own_terms(self):
         return [*super().own_terms(), f"EqualNonzeros({self.k}, per={self.per!r})"]

@@ -19,6 +19,7 @@ from ..errors import warn
 from .base import Structure
 from .elementwise import FREE, Elementwise
 from .entries import OverEntries
+from .traits import narrowest
 
 SLACK = 1e-12  # of a sum of bounds, relative: ten times 0.1 is less than 1
 PER = {"item": 1, "component": 0}  # the axis of a tall factor along which a vector runs
@@ -55,8 +56,7 @@ class Vectors(OverEntries):
 
     @property
     def magnitudes(self):
-        least, most = zip(*(part.magnitudes for part in (self.entries, self.sized) if part is not None))
-        return max(least), min(most)
+        return narrowest(part.magnitudes for part in (self.entries, self.sized) if part is not None)
 
     @property
     def fixes_scale(self):
@@ -221,6 +221,8 @@ class Vectors(OverEntries):
         return V if self.axis else np.ascontiguousarray(V.T)
 
     def face(self, A):
+        if self.core:
+            return None
         return self.entries.holding_zeros(A) if self.chosen else self.entries.face(A)
 
     def own_terms(self):
