@@ -1,4 +1,4 @@
-"""Structures: what is wanted of a factor, as a penalty, a set, or both. Combine them with `&`."""
+"""Structures: constraints and penalties on a factor. Combine them with `&`."""
 
 from .base import Structure
 from .budgets import GroupSparsity, project_groups

@@ -1,4 +1,4 @@
-"""Sets without a closed form together: projections onto one after the other."""
+"""Intersections without a closed form: alternating projections, with Dykstra's corrections where sets are convex."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from .sparse import EqualNonzeros
 from .traits import combines
 from .vectors import SLACK
 
-ROUNDS = 200  # of projections onto one set after the other
-FEW = 10  # of them, until it is clear where nonzeros should be
-NOISE, LOUDER = 1e-2, 4  # of the largest entry, where projections go round in circles, and each time by this factor
-LEAP = 8  # rounds, after which steps that shrink by the same factor are added up
-ATTEMPTS = 4  # to let entries go that vanish too slowly
-VANISHING = 0.05  # of the largest entry
-MANY = 64  # steps that grow, at once
-PATIENCE = 40  # rounds in which sets have to come nearer to each other, by this share
-NUDGE = 1e-6  # what the given entries count beside those of a projection
-CLOSE = 1e-10  # relative change in a round that ends them
+ROUNDS = 200  # of projections onto each of the sets
+FEW = 10  # rounds, after which the support is chosen
+NOISE, LOUDER = 1e-2, 4  # relative to the largest entry, added where projections cycle; grows by this factor
+LEAP = 8  # rounds, after which a geometric series of steps is summed at once
+ATTEMPTS = 4  # to set entries to 0 that vanish too slowly
+VANISHING = 0.05  # relative to the largest entry
+MANY = 64  # steps taken at once, where they do not shrink
+PATIENCE = 40  # rounds, in which the distance between sets has to fall by a share of 1 / PATIENCE
+NUDGE = 1e-6  # the weight of given entries beside those of a projection, which breaks ties
+CLOSE = 1e-10  # relative change in a round at which Dykstra's method ends
 
 
 @combines("intersection", lambda turns: turns.members)
 @dataclass(frozen=True, eq=False, repr=False)
 class Turns(Structure):
-    """Several bound structures at once, without a closed form for all of them."""
+    """The intersection of bound structures, without a closed form for all of them."""
 
     members: tuple[Structure, ...]
     exact = False
@@ -47,7 +47,7 @@ class Turns(Structure):
         self.check_room(shape, name)
 
     def check_sums(self, shape, name):
-        """An error if two sets ask for different sums over the whole factor."""
+        """Raise an error if two sets fix different sums over the whole factor."""
         for one, other in combinations(self.members, 2):
             first, second = one.sums(shape), other.sums(shape)
             for what in first.keys() & second.keys():
@@ -58,7 +58,7 @@ class Turns(Structure):
                     )
 
     def check_room(self, shape, name):
-        """An error if some sets allow fewer nonzeros in all than others need."""
+        """Raise an error if some sets allow fewer nonzeros in all than others need."""
         n, rank = shape
         most = [n, rank]  # in a component, in an item
         for axis, some, count in self.limits(rank):
@@ -87,9 +87,8 @@ class Turns(Structure):
         return self.within(A, np.ones(A.shape, dtype=bool))
 
     def within(self, A, places):
-        """Rounds until all sets agree; the last one, of norms or of the user, has the last word. Where some of them say
-        how many nonzeros there may be, a few rounds show where these should be; there they stay, and the sets come
-        together among points with zeros elsewhere."""
+        """Rounds until all sets agree; the last projection, onto norms or the user's own set, is met exactly. Where
+        some sets limit nonzeros, a few rounds show which support to take, and the others keep it."""
         near = self.rounds(self.prox(A, 0.0), places, FEW)
         for choice in (self.chosen_places, self.regular_places):
             chosen = choice(A, near, places) if self.violation(near) > 0 else None
@@ -98,18 +97,18 @@ class Turns(Structure):
         return self.without_dust(near, np.max(np.abs(A), initial=0))
 
     def attempts(self, A, near, places):
-        """Points with zeros outside the places, and outside those of them where entries vanish, but slowly."""
+        """Points that are 0 outside the places; each one also where entries of the one before were vanishing slowly."""
         start = near if places.all() else np.where(places, A, A.dtype.type(0))
         for _ in range(ATTEMPTS):
             held = self.rounds(start, places, ROUNDS)
             yield held
             size = VANISHING * np.max(np.abs(held), initial=0)
             if not 0 < self.violation(held) < size:
-                break  # there, or far from it
+                break  # feasible, or far from it
             start, places = held, places & (np.abs(held) > size)
 
     def rounds(self, A, places, most):
-        """Projections onto one set after the other, among points that are 0 outside the places."""
+        """So many rounds of projections at most, among points that are 0 outside the places."""
         anywhere, rng, noise = bool(places.all()), np.random.default_rng(0), NOISE
         step, far = np.zeros_like(A), np.inf
         for turn in range(most):
@@ -120,11 +119,11 @@ class Turns(Structure):
                 A = following
             look = turn % PATIENCE == PATIENCE - 2  # before a leap
             if not beyond_rounding(2 * moved, A) or (look and moved > far * (1 - 1 / PATIENCE)):
-                break  # all agree, or they come no nearer to each other
+                break  # all sets agree, or they come no closer to each other
             far, step, size = (moved if look else far), A - before, np.max(np.abs(A), initial=0)
             if turn == most - 1:
                 break
-            if np.max(np.abs(step), initial=0) <= np.finfo(A.dtype).eps * size:  # they go round in circles
+            if np.max(np.abs(step), initial=0) <= np.finfo(A.dtype).eps * size:  # a cycle
                 A = np.where(places, A + (noise * size * rng.uniform(-1, 1, size=A.shape)).astype(A.dtype), A)
                 noise *= LOUDER
             elif turn % LEAP == LEAP - 1:
@@ -132,8 +131,7 @@ class Turns(Structure):
         return A
 
     def chosen_places(self, A, near, places):
-        """Where a point near these two may be nonzero, so that there are few enough for some sets and enough for
-        others."""
+        """A support near those of A and `near` that has few enough nonzeros for some sets and enough for others."""
         scores = np.abs(near.astype(np.float64)) + NUDGE * np.abs(A) + np.finfo(A.dtype).tiny
         chosen, wanted = places, (np.where(places, scores, -np.inf), self.limits(A.shape[1]), self.fewest(A.shape))
         for member in self.members:  # each takes the largest of what the ones before leave
@@ -143,7 +141,7 @@ class Turns(Structure):
         return chosen if best is None else best
 
     def regular_places(self, A, near, places):
-        """For nonzeros that are equal: the same number of places in each vector, and in each of those across."""
+        """For equal nonzeros: k places or none in each vector, and equally many in each of those across."""
         scores = np.where(places, np.abs(near.astype(np.float64)), -np.inf)
         equal = [member for member in self.members if isinstance(member, EqualNonzeros)]
         return regular_places(scores, equal[0].axis, equal[0].k) if len(equal) == 1 else None
@@ -159,14 +157,14 @@ class Turns(Structure):
         return max(items), reduce(np.maximum, components)
 
     def without_dust(self, A, size):
-        """A with 0 for entries that are rounding, where that is in the set: the other factor could blow them up. And 0
-        for all of A, if it is rounding beside the given size."""
+        """A with 0 for entries that are rounding errors, where that is feasible: the other factor could magnify them.
+        All of A becomes 0 if it is rounding beside the given size."""
         eps, largest = np.finfo(A.dtype).eps, np.max(np.abs(A), initial=0)
         clean = np.where(np.abs(A) <= eps * (largest if largest > eps * size else size), A.dtype.type(0), A)
         return clean if self.violation(clean) <= self.violation(A) else A
 
     def violation(self, A):
-        """Bounds, too, are met to rounding where another set has the last word."""
+        """Bounds, too, are met only up to rounding where another set is projected onto last."""
         return max(max(beyond_rounding(member.violation(A), A), member.surplus(A)) for member in self.members)
 
     def __repr__(self):
@@ -174,7 +172,7 @@ class Turns(Structure):
 
 
 def leap(step: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """What is left of steps that shrink by the same factor each, as the last two do; many, where they do not shrink."""
+    """The sum of the steps to come if each shrinks as the last two did; `MANY` of them where they do not shrink."""
     size = np.max(np.abs(last)) or 1.0  # squares could be no numbers
     one, other = (B.astype(np.float64) / size for B in (step, last))
     share = float(np.vdot(one, other)) / (float(np.vdot(other, other)) or 1.0)
@@ -182,7 +180,7 @@ def leap(step: np.ndarray, last: np.ndarray) -> np.ndarray:
 
 
 class Dykstra(Turns):
-    """Convex sets and penalties: `prox` of the sum by Dykstra's method, with corrections that lead to the nearest point
+    """Convex sets and penalties: `prox` of the sum by Dykstra's method, whose corrections lead to the nearest point
     (Boyle and Dykstra 1986; for penalties Bauschke and Combettes 2008)."""
 
     def prox(self, A, step):
@@ -201,7 +199,7 @@ class Dykstra(Turns):
 
 
 class Successive(Turns):
-    """Sets of which some are not convex: one round of projections, an approximation."""
+    """Sets of which some are not convex: `prox` is one round of projections, an approximation."""
 
     def prox(self, A, step):
         return reduce(lambda B, member: member.prox(B, step), self.members, A)

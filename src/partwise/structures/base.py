@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .elementwise import Elementwise
 
-ROUNDING = 32  # units in the last place of the largest entry that a projection of so many entries may be off by
+ROUNDING = 32  # units in the last place of the largest entry: the error allowed for a vector of so many entries
 
 
 class Structure(ABC):
@@ -28,25 +28,25 @@ class Structure(ABC):
     scale_free = False  # a cone without penalty: columns may be rescaled
     ridge = 0.0  # weight of `1/2 |A|^2`, the smooth part, which the normal equations absorb
     interchangeable = True  # components are treated alike: they may be reordered
-    # what the largest entry is known to be at least and at most, which sets the unit of the factor
+    # bounds on the largest entry of any feasible A, which set the unit of the factor
     magnitudes: tuple[float, float] = (0.0, np.inf)
     rowwise = False  # says the same of every row, so it has a meaning for new rows
     apart = False  # g is a sum over rows
     columnwise = False  # g is a sum over components, the same for each
-    fixes_scale = False  # the size of every component is given: scale has to go to the other factor
+    fixes_scale = False  # every component has a given size: the other factor carries the scale
     convex = True
-    exact = True  # `prox` gives the nearest point; False: it is an approximation, and `settle` makes up for it
+    exact = True  # `prox` gives the nearest point; False: an approximation, which only `settle` brings into the set
     limits_only = False  # the set is all A, or all A >= 0 where `nonnegative`, within the `limits` on nonzeros
-    stage = 1  # which of several sets is projected onto first, where no closed form is known; entries are 0
+    stage = 1  # the order of alternating projections: lower first, bounds of entries 0
 
     @property
     def cone(self) -> bool:
-        """With A also t A for every t > 0, at no cost."""
+        """Whether t A is feasible with A for every t > 0, at no cost."""
         return self.scale_free
 
     @property
     def replaceable(self) -> bool:
-        """A component may be begun anew from anything."""
+        """Whether a component may be re-initialised with any vector."""
         return self.interchangeable
 
     def scalable(self, rank: int) -> np.ndarray:
@@ -55,7 +55,7 @@ class Structure(ABC):
 
     @property
     def elementwise(self) -> Elementwise | None:
-        """Bounds and penalties entry by entry, if that is all there is to it."""
+        """The bounds and penalties, if the structure acts entry by entry; else None."""
         return None
 
     @classmethod
@@ -65,10 +65,10 @@ class Structure(ABC):
 
     @abstractmethod
     def bind(self, shape: tuple[int, int], transposed: bool, name: str) -> Structure:
-        """The structure of a tall factor of this shape; `name` is what messages call the factor."""
+        """The structure for a tall factor of this shape; messages call the factor `name`."""
 
     def check(self, shape: tuple[int, int], name: str) -> None:  # noqa: B027  # most have nothing to check
-        """An error if no factor of this shape satisfies the structure, once it is bound."""
+        """Raise an error if no factor of this shape satisfies the bound structure."""
 
     @abstractmethod
     def rescaled(self, exponent: int, objective_exponent: float) -> Structure:
@@ -87,7 +87,7 @@ class Structure(ABC):
         return self.prox(A, step) if self.exact else self.settle(self.prox(A, step))
 
     def settle(self, A: np.ndarray) -> np.ndarray:
-        """A point of the set near A: what results are made of, whatever approximation `prox` is."""
+        """A point of the set near A, also where `prox` is an approximation: results consist of such points."""
         return self.prox(A, 0.0)
 
     def within(self, A: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -95,26 +95,25 @@ class Structure(ABC):
         return self.settle(np.where(places, A, A.dtype.type(0)))
 
     def places(self, A: np.ndarray) -> np.ndarray:
-        """Where A may be nonzero, a mask: the largest entries, where the set limits how many."""
+        """A mask of where A may be nonzero: its largest entries, where the set limits their number."""
         return np.ones(A.shape, dtype=bool)
 
     def limits(self, rank: int) -> list[tuple[int, list[int], int]]:
-        """The most nonzeros: `(axis, components, count)`, for axis 1 among these components of each item, for axis 0
-        in each of these components."""
+        """Upper limits on nonzeros, `(axis, components, count)`: for axis 1 among these components of each item, for
+        axis 0 in each of these components."""
         return []
 
     def fewest(self, shape: tuple[int, int]) -> tuple[float, float | np.ndarray]:
-        """How many places each item and each component needs, at least."""
+        """The fewest nonzeros that each item and each component needs."""
         return 0, 0
 
     def sums(self, shape: tuple[int, int]) -> dict[str, float]:
-        """What the entries of all factors of the set, or their squares, add up to, where that is always the same."""
+        """The sum of all entries, and of their squares, where it is the same for every factor of the set."""
         return {}
 
     def violation(self, A: np.ndarray) -> float:
-        """How far A is outside the set: the largest amount by which an entry differs from the nearest point that is
-        known, 0 where that is rounding. Zeros are exact: what is beyond the nonzeros that are allowed counts, however
-        small."""
+        """How far A is outside the set: the largest difference of an entry from the nearest known point, 0 where that
+        is rounding. Zeros are exact: an entry that has to be zero counts, however small."""
         return max(beyond_rounding(np.max(np.abs(A - self.settle(A)), initial=0), A), self.surplus(A))
 
     def surplus(self, A: np.ndarray) -> float:
@@ -124,8 +123,8 @@ class Structure(ABC):
     def gains(self, A: np.ndarray, G: np.ndarray, d: np.ndarray) -> np.ndarray:
         """How much each column of A could still gain by itself, (rank,): the largest decrease of
         `<G, B - A> + sum d/2 (B - A)^2 + g(B)` from A, column by column; 0 where A is stationary. G is the gradient of
-        the loss and the ridge, d the second derivatives, (dim, rank) or one row for all. Where the structure ties
-        entries to each other: how much all of them together could, (1,), with the largest d for all."""
+        the loss and the ridge, d the second derivatives, (dim, rank) or one row for all. Where the structure couples
+        entries: the gain of all of them together, (1,), with the largest d for all."""
         B, curvature = self.improved(A, G, d)
         gain = self.value(A) - self.value(B) + model_gains(A, B, G, curvature).sum()
         return np.array([max(gain, 0.0)])
@@ -140,7 +139,7 @@ class Structure(ABC):
         return np.zeros(len(A))
 
     def improved(self, A: np.ndarray, G: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, float]:
-        """A after one projected step of the gradient method, and the curvature that it reckoned with."""
+        """A after one projected gradient step, and the curvature that set the length of the step."""
         curvature = float(np.max(d, initial=0))
         if curvature == 0:
             return A, 0.0
@@ -149,15 +148,15 @@ class Structure(ABC):
 
     @property
     def without_norm(self) -> Structure | None:
-        """The set without its norms, where components have one: what is left is a cone."""
+        """The cone that is left without the norms of the components, where these have one."""
         return None
 
     def face(self, A: np.ndarray) -> Elementwise | None:
-        """Bounds within which everything is in the set and has no more nonzeros than A; None where there are none."""
+        """Bounds within which every factor is in the set and zero where A is; None where there are none."""
         return None
 
     def columns(self, indices: list[int]) -> Structure:
-        """The structure of some components alone, where the structure is `columnwise`."""
+        """The structure restricted to some components, where it is `columnwise`."""
         return self
 
     def altered(self, **fields) -> Self:
@@ -174,12 +173,12 @@ class Structure(ABC):
 
 
 def beyond_rounding(off: float, A: np.ndarray) -> float:
-    """How far A is off, 0 where that is rounding, which grows with the root of the length of a sum."""
+    """`off`, or 0 where that is rounding in A, which grows with the root of the length of a sum."""
     units = ROUNDING * max(1.0, max(A.shape) / ROUNDING) ** 0.5
     return float(off) if off > units * np.finfo(A.dtype).eps * np.max(np.abs(A), initial=0) else 0.0
 
 
 def model_gains(A, B, G, curvature) -> np.ndarray:
-    """By how much each row of `<G, B - A> + curvature/2 |B - A|^2` is below 0."""
+    """The decrease of `<G, B - A> + curvature/2 |B - A|^2`, row by row."""
     step = B.astype(np.float64) - A
     return -np.einsum("ij,ij->i", step, G + curvature / 2 * step)

@@ -1,4 +1,4 @@
-"""Other structures for some of the components."""
+"""Different structures for different components."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .traits import combines
 @combines("columns", lambda columns: [structure for _, structure in columns.parts])
 @dataclass(frozen=True, eq=False, repr=False)
 class Columns(Structure):
-    """Another structure for some components: `Columns({16: Sparse(17, per="component")})`. The others are free, but
-    for what the structures that it is combined with say."""
+    """A structure for some components: `Columns({16: Sparse(17, per="component")})`. The other components are free,
+    unless it is combined with structures for all of them."""
 
     parts: tuple[tuple[tuple[int, ...], Structure], ...]
     interchangeable = False
@@ -36,7 +36,7 @@ class Columns(Structure):
 
     @classmethod
     def together(cls, entries, parts):
-        """What is said of every component is said of these too."""
+        """Structures that act on every component by itself are combined with those given for some."""
         own = [part for part in parts if isinstance(part, cls)]
         rest = [part for part in parts if not isinstance(part, cls)]
         if len(own) != 1 or not all(part.columnwise for part in rest):
@@ -108,7 +108,7 @@ class Columns(Structure):
         ]
 
     def fewest(self, shape):
-        """What its parts need in each item, for all together."""
+        """Items need what the groups of components need together."""
         components = np.zeros(shape[1])
         needs = [(indices, structure.fewest((shape[0], len(indices)))) for indices, structure in self.parts]
         for indices, (_, its_components) in needs:

@@ -1,7 +1,7 @@
-"""Structures that speak of one entry at a time: bounds, L1 and L2 penalties, fixed values.
+"""Structures that act entry by entry: bounds, L1 and L2 penalties, fixed values.
 
-All of them are an `Elementwise` with lower and upper bounds (numbers, or arrays) and two weights, which is all
-that a coordinate descent kernel must know.
+Each is an `Elementwise` with lower and upper bounds (numbers, or arrays) and two weights, which is all that kernels
+need to know.
 """
 
 from contextlib import suppress
@@ -101,7 +101,7 @@ class Elementwise(Structure):
 
     @property
     def free(self):
-        """Says nothing."""
+        """No bounds and no penalty."""
         return self.plain and not self.nonnegative
 
     @property
@@ -124,7 +124,7 @@ class Elementwise(Structure):
         return Elementwise(in_units(self.lower, exponent), in_units(self.upper, exponent), l1, l2, self.binary)
 
     def rounded(self, kind):
-        """With bounds that are numbers of this type, so that an entry can be at one."""
+        """With bounds rounded to this type, so that an entry can equal one."""
         if kind == np.float64:
             return self
         with np.errstate(over="ignore"):
@@ -177,11 +177,11 @@ class Elementwise(Structure):
         return Elementwise(lower, upper, self.l1, self.l2, self.binary)
 
     def bounds(self):
-        """Without the penalties."""
+        """The bounds without the penalties."""
         return Elementwise(self.lower, self.upper, binary=self.binary)
 
     def holding_zeros(self, A):
-        """The same bounds where A is not 0; what is 0 stays. None where nothing lies between the bounds."""
+        """The same bounds where A is not 0, and 0 elsewhere; None where only the bounds themselves are allowed."""
         if self.binary:
             return None
         lower, upper = (np.where(A == 0, 0.0, b) for b in (self.lower, self.upper))
@@ -205,7 +205,7 @@ class Elementwise(Structure):
         return kernels.of(A).gain_rows(A, G, d, self.box(A))
 
     def flip_gains(self, A, G, d):
-        """What each entry gains by going to its other bound, at least 0."""
+        """What each entry gains by moving to its other bound, at least 0."""
         _, lower, upper = self.box(A)
         other = np.where(upper == A, lower, upper).astype(np.float64)
         step = other - A
@@ -317,7 +317,7 @@ def tall(bound, shape, transposed, missing, name):
 
 
 def bound_terms(lower, upper):
-    """What the bounds say, for messages."""
+    """The bounds as messages state them."""
     if np.ndim(lower) == np.ndim(upper) == 0:
         if (lower, upper) == (0, np.inf):
             yield "NonNegative()"

@@ -1,4 +1,4 @@
-"""What structures share that say more than bounds and penalties of entries, but say these too."""
+"""What structures share that combine their own constraint with bounds and penalties of entries."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from .traits import combines
 
 @combines("entries", lambda structure: [structure.entries])
 class OverEntries(Structure):
-    """A structure together with `entries`, what holds of every entry by itself."""
+    """A structure together with `entries`, the bounds and penalties of each entry by itself."""
 
     entries: Elementwise = FREE
 
     def scalable(self, rank):
-        """Where entries are, if their bounds are all that stands against it."""
+        """Where the bounds allow it, if the structure itself does."""
         free = self.altered(entries=FREE).scale_free
         return self.entries.scalable(rank) & free
 
@@ -38,7 +38,7 @@ class OverEntries(Structure):
         return self.entries.value(A)
 
     def own_terms(self) -> list[str]:
-        """What messages say of it beside its entries."""
+        """How messages state it, without its entries."""
         return []
 
     def __repr__(self):

@@ -19,10 +19,8 @@ from .vectors import PER, Vectors
 @combines("outline", lambda stated: [stated.outlined])
 @dataclass(frozen=True, eq=False, repr=False)
 class All(Structure):
-    """All of `parts` at once, written `a & b`: sets are intersected, penalties added.
-
-    Binding it looks up one closed form of the whole: see `combined`.
-    """
+    """All of `parts` at once, written `a & b`: sets are intersected, penalties added. Binding it looks for a closed
+    form: see `combined`."""
 
     parts: tuple[Structure, ...]
 
@@ -38,7 +36,7 @@ class All(Structure):
 
     @property
     def outlined(self) -> Structure:
-        """What binding will make of it, as far as that can be said without a shape."""
+        """What binding will make of it, as far as that is known without a shape."""
         return combined([outline(part) for part in self.parts], repr(self))
 
     def bind(self, shape, transposed, name):
@@ -56,7 +54,7 @@ class All(Structure):
 
 
 def outline(part: Structure) -> Structure:
-    """A stated part with arrays of bounds made small, so that parts can be combined before their shape is known."""
+    """A part with a single number for an array of bounds, so that parts can be combined before their shape is known."""
     if not isinstance(part, Elementwise):
         return part
     lower, upper = (
@@ -66,8 +64,8 @@ def outline(part: Structure) -> Structure:
 
 
 def combined(parts: list[Structure], what: str) -> Structure:
-    """All parts as one structure: by a closed form of the whole set where one is known, else by projections onto one
-    set after the other."""
+    """All parts as one structure: with the closed form of their intersection where one is known, else by alternating
+    projections."""
     parts = without_repeats([piece for part in parts for piece in pieces(part)], what)
     entries = merged([part for part in parts if isinstance(part, Elementwise)], what)
     others = [part for part in parts if not isinstance(part, Elementwise)]
@@ -79,14 +77,14 @@ def combined(parts: list[Structure], what: str) -> Structure:
 
 
 def pieces(part: Structure) -> list[Structure]:
-    """A part that is a combination already, with what holds of its entries apart."""
+    """A part that is a combination already is split: its bounds and penalties, and the rest."""
     if isinstance(part, OverEntries) and not part.entries.free:
         return [part.entries, part.altered(entries=FREE)]
     return [part]
 
 
 def without_repeats(parts: list[Structure], what: str) -> list[Structure]:
-    """What is said twice of the same vectors, once; an error if it is not the same."""
+    """Parts without those stated twice of the same vectors; an error where two of these differ."""
     rules = [part for part in parts if isinstance(part, Vectors) and part.core]
     for one, other in combinations(rules, 2):
         if type(one) is type(other) and one.per == other.per and one.own_terms()[-1] != other.own_terms()[-1]:
@@ -99,7 +97,7 @@ def without_repeats(parts: list[Structure], what: str) -> list[Structure]:
 
 
 def closed_form(entries: Elementwise, others: list[Structure]) -> Structure | None:
-    """The whole set with its exact projection, or None. Each part looks at all of them, not at pairs."""
+    """The intersection with its exact projection, or None. Each part looks at all of them, not at pairs."""
     if len(others) == 1 and entries.free:
         return others[0]
     forms = (part.together(entries, others) for part in others)
@@ -107,8 +105,8 @@ def closed_form(entries: Elementwise, others: list[Structure]) -> Structure | No
 
 
 def in_turns(entries: Elementwise, others: list[Structure]) -> Structure:
-    """Dykstra's method where all sets are convex, else one after the other: entries, then how many, then norms. What is
-    nonnegative for one is so for all, if that is all that they take of the bounds."""
+    """Dykstra's method where all sets are convex, else one after the other: bounds, then nonzeros, then norms. Each set
+    takes all of the bounds where it has a closed form with them, else the sign."""
     others = by_vectors(others)
     sign = NonNegative() if entries.nonnegative or any(part.nonnegative for part in others) else FREE
     bounded = [None if entries.free else closed_form(entries.bounds(), [part]) for part in others]
@@ -121,7 +119,7 @@ def in_turns(entries: Elementwise, others: list[Structure]) -> Structure:
 
 
 def by_vectors(parts: list[Structure]) -> list[Structure]:
-    """What is said of the same vectors as one structure, where it has a closed form."""
+    """Parts about the same vectors become one, where that has a closed form."""
     for per in PER:
         same = [part for part in parts if isinstance(part, Vectors) and part.per == per]
         whole = Vectors.together(FREE, list(same)) if len(same) > 1 else None

@@ -1,4 +1,4 @@
-"""Structures of the size of a vector: norm 1, sum 1, a given ratio of the two."""
+"""Structures that fix the size of vectors: norm 1, sum 1, a given ratio of the two."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..data.units import in_units, moderate
 from .elementwise import Elementwise
 from .vectors import SLACK, Vectors
 
-TINY = 1e-100  # a norm whose square is about to vanish
+TINY = 1e-100  # a norm whose square could underflow
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,7 +36,7 @@ class Sized(Vectors):
         return 1
 
     def within(self, A, places):
-        """A vector that is left no place takes any: it cannot be 0."""
+        """A vector without any place may use all of them: it cannot be 0."""
         return super().within(A, places | ~places.any(axis=self.axis, keepdims=True))
 
     def norm_at(self, ratio: float) -> float:

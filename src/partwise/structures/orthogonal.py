@@ -19,12 +19,12 @@ METHODS = ("exact", "successive")
 SAFE_CONDITION = 1e-6  # of a Gram matrix, from where on its inverse root is accurate enough to be improved
 REASSIGNMENTS = 20
 TURNS = 10  # between orthonormal components and zeros outside some places
-INDEPENDENT = 1e-8  # of a component: less than this left of it is rounding
+INDEPENDENT = 1e-8  # relative: less than this left of a component is rounding
 BISECTIONS = 100
 
 
 class Tied(OverEntries):
-    """Structures that tie components to each other."""
+    """Structures that couple components to each other."""
 
     convex = False
     stage = 3
@@ -61,7 +61,7 @@ class OrthogonalTo(Tied):
 
     @property
     def closed(self):
-        """Whether there is a closed form."""
+        """Whether the projection has a closed form."""
         return self.entries.nonnegative or self.nonzeros is None
 
     def bind(self, shape, transposed, name):
@@ -151,7 +151,7 @@ class OrthogonalTo(Tied):
         own = np.where(self.largest(best[:, self.component]), best[:, self.component], 0)
         along = np.where(places, direction_of(own.astype(np.float64))[:, None], np.zeros(A.shape[1]))
         squares = np.square(along).sum(axis=0)
-        for _ in range(1 if self.entries.nonnegative else 2):  # again, for what rounding left
+        for _ in range(1 if self.entries.nonnegative else 2):  # twice, for accuracy
             lengths = (along * best).sum(axis=0) / np.where(squares > 0, squares, 1)
             best = self.entries.prox((best - along * lengths).astype(A.dtype, copy=False), 0.0)
             best[:, self.component] = own
@@ -299,7 +299,7 @@ def orthonormal_in(A: np.ndarray, places: np.ndarray) -> np.ndarray | None:
         here = places[:, k]
         before = best[here][:, best[here].any(axis=0)]
         column = direction_of(A[here, k])
-        for _ in range(2):  # again, for what rounding left
+        for _ in range(2):  # twice, for accuracy
             rest = column - before @ np.linalg.lstsq(before, column)[0] if before.size else column
             if np.linalg.norm(rest) < INDEPENDENT:
                 return None

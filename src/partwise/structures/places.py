@@ -1,4 +1,4 @@
-"""Where nonzeros may be, if several structures have a say: few enough for some, enough for others."""
+"""Supports for several structures at once: few enough nonzeros for some, enough for others."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-LARGE = 5000  # entries, from where on programs take too long
-SEARCH = {"node_limit": 1000}  # of a program that is easy, or not worth it
+LARGE = 5000  # entries, above which integer programs take too long
+SEARCH = {"node_limit": 1000}  # programs that need more are not worth it
 Limit = tuple[int, list[int], int]  # see `Structure.limits`
 
 

@@ -21,7 +21,7 @@ class Monotone(OverEntries):
     columnwise = True
 
     def takes(self, entries):
-        """With two numbers for bounds the nearest point is the one without, clipped."""
+        """With two numbers for bounds the nearest point is the one without bounds, clipped."""
         return entries.uniform and entries.bounds_only
 
     def prox(self, A, step):
@@ -74,7 +74,7 @@ class Smooth(OverEntries):
         object.__setattr__(self, "weight", checked_weight("Smooth", self.weight))
 
     def takes(self, entries):
-        """A number for a lower bound is no obstacle."""
+        """A closed form allows one number for a lower bound."""
         return np.ndim(entries.lower) == 0 and np.all(entries.upper == np.inf) and entries.bounds_only
 
     @classmethod

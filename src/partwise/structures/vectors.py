@@ -1,4 +1,4 @@
-"""Structures of vectors: every item, or every component, on its own. Which entries may be nonzero, and their values.
+"""Structures that act on every item, or every component, by itself: which entries may be nonzero, and their values.
 
 The nearest point of such a set has a closed form whenever the set is symmetric (it does not matter which entry is
 which, but for the groups): the entries to keep are those with the largest scores, taken greedily, and their values are
@@ -81,7 +81,7 @@ class Vectors(OverEntries):
 
     @property
     def chosen(self):
-        """Whether some entries have to be zero."""
+        """Whether nonzeros are limited."""
         return self.at_most is not None or bool(self.groups)
 
     @property
@@ -107,8 +107,8 @@ class Vectors(OverEntries):
 
     @classmethod
     def together(cls, entries, parts):
-        """One closed form of all parts, if there is one: they speak of the same vectors, at most one of them of their
-        values, another one of their size, and at most one of groups."""
+        """A closed form needs parts about the same vectors, of which at most one fixes values, another one sizes, and
+        at most one has groups."""
         vectors = [part for part in parts if isinstance(part, Vectors)]
         cores = [core for part in vectors if part.core for core in (part, part.sized) if core]
         cores.sort(key=lambda part: -part.core)
@@ -177,7 +177,7 @@ class Vectors(OverEntries):
         return 0
 
     def scores(self, A: np.ndarray, step: float) -> np.ndarray:
-        """What an entry gains if it need not be 0."""
+        """What each entry gains by being nonzero."""
         best = self.entries.prox(A, step)
         if self.entries.plain:
             return np.abs(best)
@@ -186,7 +186,7 @@ class Vectors(OverEntries):
         return np.where(self.forced, np.inf, self.relative_gain(A, np.where(self.forced, 0, best), step))
 
     def relative_gain(self, A, best, step):
-        """What entries gain by going from 0 to `best`; over the square of some size, where that could be no number."""
+        """What entries gain by going from 0 to `best`, divided by a square of their size where that could overflow."""
         A, exponents = moderate(A.astype(np.float64, copy=False), self.axis)
         best = np.ldexp(best, -exponents) if exponents.any() else best.astype(np.float64, copy=False)
         gain = best * (A - best / 2)
@@ -243,7 +243,7 @@ def shortest_counts(counts) -> str:
 
 
 def warn_if_idle(count: int | None, room: int, structure: Structure, name: str) -> None:
-    """Say so where a number of nonzeros is no restriction."""
+    """Warn where a number of nonzeros is no restriction."""
     if count is not None and count > room:
         per = getattr(structure, "per", "component")
         warn(
