@@ -153,7 +153,7 @@ class Turns(Structure):
         return [limit for member in self.members for limit in member.limits(rank)]
 
     def fewest(self, shape):
-        items, components = zip(*(member.fewest(shape) for member in self.members))
+        items, components = zip(*(member.fewest(shape) for member in self.members), strict=True)
         return max(items), reduce(np.maximum, components)
 
     def without_dust(self, A, size):

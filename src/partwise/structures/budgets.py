@@ -81,7 +81,7 @@ class GroupSparsity(Sized):
     def needed(self, shape):
         """Of all components of a group together no fewer can have its sum, `|b_k|_1 <= c_k sqrt(n_k)`; shared out."""
         needed = np.empty(shape[1])
-        for group, total in zip(self.members(shape[1]), self.totals):
+        for group, total in zip(self.members(shape[1]), self.totals, strict=True):
             squares = self.lengths[list(group)] ** 2
             needed[list(group)] = total**2 * squares / squares.sum() ** 2 * (1 - SLACK)
         return needed

@@ -123,7 +123,7 @@ class Columns(Structure):
         if any(face is None for face in faces) or len({(face.l1, face.l2) for face in faces}) > 1:
             return None
         lower, upper = np.empty(A.shape), np.empty(A.shape)
-        for (indices, _), face in zip(self.parts, faces):
+        for (indices, _), face in zip(self.parts, faces, strict=True):
             lower[:, indices], upper[:, indices] = face.lower, face.upper
         return Elementwise(lower, upper, faces[0].l1, faces[0].l2)
 

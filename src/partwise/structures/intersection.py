@@ -111,7 +111,7 @@ def in_turns(entries: Elementwise, others: list[Structure]) -> Structure:
     sign = NonNegative() if entries.nonnegative or any(part.nonnegative for part in others) else FREE
     bounded = [None if entries.free else closed_form(entries.bounds(), [part]) for part in others]
     signed = [part if part.nonnegative else closed_form(sign, [part]) for part in others]
-    members = [whole or with_sign or part for whole, with_sign, part in zip(bounded, signed, others)]
+    members = [whole or with_sign or part for whole, with_sign, part in zip(bounded, signed, others, strict=True)]
     if not entries.free and (entries.l1 or entries.l2 or None in bounded):
         members = [entries, *members]
     members.sort(key=lambda member: member.stage)

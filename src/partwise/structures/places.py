@@ -24,7 +24,7 @@ class Mask:
 
     def change(self, place: tuple[int, int], value: bool) -> None:
         self.chosen[place] = value
-        for count, vector in zip(self.counts, place):
+        for count, vector in zip(self.counts, place, strict=True):
             count[vector] += 1 if value else -1
 
     def lacks(self, side: int) -> np.ndarray:
@@ -86,7 +86,7 @@ def best_places(scores: np.ndarray, limits: Sequence[Limit], needed: tuple) -> n
         return None
     index = np.arange(scores.size).reshape(scores.shape)
     sums = [(index[:, some] if axis else index[:, some].T, 1.0, np.array(count)) for axis, some, count in limits]
-    sums += [(rows, -1.0, -np.asarray(least)) for rows, least in zip((index, index.T), needed)]
+    sums += [(rows, -1.0, -np.asarray(least)) for rows, least in zip((index, index.T), needed, strict=True)]
     rows = sparse.vstack([sign * sums_over(places, scores.size) for places, sign, _ in sums])
     most = np.concatenate([np.broadcast_to(bound, len(places)) for places, _, bound in sums])
     return solved(scores, LinearConstraint(rows, ub=most))

@@ -37,7 +37,7 @@ class Pattern(Vectors):
         if len(numbers) != len(groups):
             raise ValueError(f"nonzeros has {len(numbers)} numbers for {len(groups)} groups")
         counts = tuple(checked_count("the number of nonzeros", number) for number in numbers)
-        idle = [count > len(group) for count, group in zip(counts, groups)]
+        idle = [count > len(group) for count, group in zip(counts, groups, strict=True)]
         if all(idle) or (any(idle) and not one_for_all):
             raise ValueError(
                 f"nonzeros={nonzeros} does not restrict groups of {[len(group) for group in groups]} components: give "
@@ -105,7 +105,7 @@ class EqualNonzeros(Vectors):
         room = shape[self.axis]
         if self.groups:
             grouped = {j for group in self.groups for j in group}
-            room = sum(min(c, len(g)) for g, c in zip(self.groups, self.counts)) + shape[1] - len(grouped)
+            room = sum(min(c, len(g)) for g, c in zip(self.groups, self.counts, strict=True)) + shape[1] - len(grouped)
         room = min(room, room if self.most is None else self.most)
         if self.k > room:
             raise ValueError(
@@ -124,7 +124,7 @@ class EqualNonzeros(Vectors):
 
     def equal(self, A, step, places):
         """The nearest vectors with their nonzeros in these places, or anywhere: of two signs the better."""
-        keeps, means, levels = zip(*(self.one_sided(A, step, places, side) for side in self.sides))
+        keeps, means, levels = zip(*(self.one_sided(A, step, places, side) for side in self.sides), strict=True)
         means, levels = (np.concatenate(both, axis=self.axis) for both in (means, levels))
         gains = means * levels if self.sized else self.relative_gain(means, levels, step)
         best = np.argmax(gains, axis=self.axis, keepdims=True)
@@ -164,7 +164,7 @@ def checked_groups(groups, labels=None) -> tuple[tuple[int, ...], ...]:
     groups = list(groups)
     if groups and all(isinstance(size, Integral) for size in groups):
         ends = np.cumsum([0, *(checked_count("the size of a group", size) for size in groups)])
-        return tuple(tuple(range(a, b)) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist()))
+        return tuple(tuple(range(a, b)) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
     if any(isinstance(group, Real | str) for group in groups):
         raise ValueError(wrong)
     members = [j for group in groups for j in group]

@@ -16,13 +16,13 @@ def same(values):
 
 def narrowest(magnitudes):
     """The range of the largest entry where all members bound it."""
-    least, most = zip(*magnitudes)
+    least, most = zip(*magnitudes, strict=True)
     return max(least), min(most)
 
 
 def widest(magnitudes):
     """The same where each member bounds some of the entries."""
-    least, most = zip(*magnitudes)
+    least, most = zip(*magnitudes, strict=True)
     return max(least), max(most)
 
 

@@ -167,7 +167,7 @@ class Vectors(OverEntries):
 
     def limits(self, rank):
         every = [] if self.at_most is None else [(self.axis, list(range(rank)), self.at_most)]
-        return every + [(1, list(group), count) for group, count in zip(self.groups, self.counts)]
+        return every + [(1, list(group), count) for group, count in zip(self.groups, self.counts, strict=True)]
 
     def fewest(self, shape):
         return (self.needed(shape), 0) if self.axis else (0, self.needed(shape))
