@@ -254,7 +254,7 @@ class NMF(Model):
             ("H", self.structure_H, n_samples * alpha_H),
         ):
             stated = None if given is None else resolve("structure", given)
-            if name == "W" and stated is not None and not update_H and not stated.rowwise:
+            if name == "W" and stated is not None and not update_H and not stated.applies_to_new_rows:
                 warn(
                     f"structure_W={stated} speaks of the training samples and has no meaning for new ones: "
                     "transform takes W to be nonnegative only."

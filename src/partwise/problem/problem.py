@@ -105,7 +105,7 @@ class Problem:
     @cached_property
     def separable(self) -> bool:
         """One factor to solve for, whose structure speaks of rows: each of them is a problem of its own."""
-        return len(self.modes) == 1 and self.structures[self.modes[0]].apart
+        return len(self.modes) == 1 and self.structures[self.modes[0]].separable_rows
 
     # -- objective -------------------------------------------------------------------------------------
 

@@ -271,7 +271,7 @@ class ADMM(Solver):
 
 
 def ladder(problem: Problem) -> tuple[float, ...]:
-    chosen = any(structure.apart and not structure.convex for structure in problem.structures)
+    chosen = any(structure.separable_rows and not structure.convex for structure in problem.structures)
     return LADDERS[chosen and all(structure.nonnegative for structure in problem.structures)]
 
 

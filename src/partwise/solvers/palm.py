@@ -59,7 +59,7 @@ class PALM(HALS):
         gram = gram - gram.dtype.type(structure.ridge) * np.eye(problem.rank, dtype=gram.dtype)  # it is in the prox
         known = problem.separable  # for each row, already
         stationarity = 0.0 if known else problem.stationarity_of(state.points, mode, state.expansions[mode])
-        if structure.rowwise and rows.size < len(A):
+        if structure.applies_to_new_rows and rows.size < len(A):
             moved = self.descend_face(problem, mode, state.tol, A[rows], Quadratic(gram, cross[rows]))
         else:
             moved = self.descend_face(problem, mode, state.tol, A, Quadratic(gram, cross))[rows]
@@ -101,7 +101,7 @@ def better_of(structure: Structure, A: np.ndarray, B: np.ndarray, expansion: Qua
     """The one of two factors with the lower objective, row by row where rows are on their own."""
     (gram, cross), step = expansion, B.astype(np.float64) - A
     rise = np.einsum("ij,ij->i", step, (A + step / 2) @ gram - cross)
-    if structure.apart:
+    if structure.separable_rows:
         rise += structure.row_values(B) - structure.row_values(A)
         return np.where((rise <= 0)[:, None], B, A)
     return B if rise.sum() + structure.value(B) - structure.value(A) <= 0 else A

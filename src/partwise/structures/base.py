@@ -30,8 +30,8 @@ class Structure(ABC):
     interchangeable = True  # components are treated alike: they may be reordered
     # bounds on the largest entry of any feasible A, which set the unit of the factor
     magnitudes: tuple[float, float] = (0.0, np.inf)
-    rowwise = False  # says the same of every row, so it has a meaning for new rows
-    apart = False  # g is a sum over rows
+    applies_to_new_rows = False  # treats all rows alike, so it also makes sense for rows to come
+    separable_rows = False  # g is a sum over rows
     columnwise = False  # g is a sum over components, the same for each
     fixes_scale = False  # every component has a given size: the other factor carries the scale
     convex = True
@@ -130,12 +130,12 @@ class Structure(ABC):
         return np.array([max(gain, 0.0)])
 
     def row_gains(self, A: np.ndarray, G: np.ndarray, d: np.ndarray) -> np.ndarray:
-        """The same for each row, (dim,), where rows are `apart`."""
+        """The same for each row, (dim,), where `separable_rows` holds."""
         B, curvature = self.improved(A, G, d)
         return np.maximum(self.row_values(A) - self.row_values(B) + model_gains(A, B, G, curvature), 0.0)
 
     def row_values(self, A: np.ndarray) -> np.ndarray:
-        """The penalty of each row, where rows are `apart`."""
+        """The penalty of each row, where `separable_rows` holds."""
         return np.zeros(len(A))
 
     def improved(self, A: np.ndarray, G: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, float]:

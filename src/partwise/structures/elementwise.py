@@ -22,7 +22,7 @@ class Elementwise(Structure):
     """`l1 sum |a| + l2 / 2 sum a^2` over `lower <= a <= upper`; NaN in an array of bounds means no bound. `binary`: a
     is one of its two bounds, nothing between."""
 
-    apart = True
+    separable_rows = True
     stage = 0
 
     lower: float | np.ndarray = -np.inf
@@ -83,7 +83,7 @@ class Elementwise(Structure):
         return self.uniform
 
     @property
-    def rowwise(self):
+    def applies_to_new_rows(self):
         return self.uniform
 
     @property

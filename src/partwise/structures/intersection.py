@@ -31,8 +31,8 @@ class All(Structure):
         object.__setattr__(self, "parts", tuple(flat))
 
     @property
-    def rowwise(self):
-        return all(part.rowwise for part in self.parts)
+    def applies_to_new_rows(self):
+        return all(part.applies_to_new_rows for part in self.parts)
 
     @property
     def outlined(self) -> Structure:

@@ -40,8 +40,8 @@ TRAITS: dict[str, tuple[Rule | None, Rule | None, Rule | None, Rule | None]] = {
     "magnitudes": (narrowest, widest, same, None),
     "interchangeable": (all, None, None, None),
     "replaceable": (all, None, None, None),
-    "apart": (all, all, None, None),
-    "rowwise": (None, all, None, None),
+    "separable_rows": (all, all, None, None),
+    "applies_to_new_rows": (None, all, None, None),
 }
 
 

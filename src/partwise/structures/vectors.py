@@ -68,12 +68,12 @@ class Vectors(OverEntries):
         return self.most
 
     @property
-    def apart(self):
+    def separable_rows(self):
         return self.per == "item"
 
     @property
-    def rowwise(self):
-        return self.per == "item" and self.entries.rowwise
+    def applies_to_new_rows(self):
+        return self.per == "item" and self.entries.applies_to_new_rows
 
     @property
     def columnwise(self):
