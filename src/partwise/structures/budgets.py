@@ -14,7 +14,7 @@ from .. import kernels
 from ..checks import is_between
 from ..data.units import in_units
 from .base import ROUNDING, beyond_rounding
-from .norm import Sized
+from .norm import FixedSize
 from .sparse import checked_groups
 from .vectors import SLACK, shortest
 
@@ -22,7 +22,7 @@ MET = 1e-12  # of a sum, relative
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupSparsity(Sized):
+class GroupSparsity(FixedSize):
     """Each component is nonnegative and of norm 1, and the components of a group have the mean sparsity given for it,
     in Hoyer's measure, 0 for a flat vector and 1 for a single nonzero:
 

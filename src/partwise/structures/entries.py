@@ -8,7 +8,7 @@ from .traits import combines
 
 
 @combines("entries", lambda structure: [structure.entries])
-class OverEntries(Structure):
+class WithEntrywise(Structure):
     """A structure together with `entries`, the bounds and penalties of each entry by itself."""
 
     entries: Elementwise = FREE

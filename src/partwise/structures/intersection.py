@@ -11,7 +11,7 @@ import numpy as np
 from .alternating import Dykstra, Successive
 from .base import Structure
 from .elementwise import FREE, Elementwise, NonNegative
-from .entries import OverEntries
+from .entries import WithEntrywise
 from .traits import combines
 from .vectors import PER, Vectors
 
@@ -78,7 +78,7 @@ def combined(parts: list[Structure], what: str) -> Structure:
 
 def pieces(part: Structure) -> list[Structure]:
     """A part that is a combination already is split: its bounds and penalties, and the rest."""
-    if isinstance(part, OverEntries) and not part.entries.free:
+    if isinstance(part, WithEntrywise) and not part.entries.free:
         return [part.entries, part.altered(entries=FREE)]
     return [part]
 

@@ -17,7 +17,7 @@ TINY = 1e-100  # a norm whose square could underflow
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sized(Vectors):
+class FixedSize(Vectors):
     """Vectors of a given size, in the units of the problem."""
 
     size: float = 1.0
@@ -48,7 +48,7 @@ class Sized(Vectors):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class UnitNorm(Sized):
+class UnitNorm(FixedSize):
     """Each component (or item) has `|a| = 1`."""
 
     core = 1
@@ -100,7 +100,7 @@ class UnitNorm(Sized):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Simplex(Sized):
+class Simplex(FixedSize):
     """Each item (or component) is nonnegative and adds up to 1."""
 
     core = 2

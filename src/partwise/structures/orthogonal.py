@@ -12,7 +12,7 @@ from ..checks import is_int
 from ..data.units import in_units
 from .base import beyond_rounding
 from .elementwise import FREE, Elementwise
-from .entries import OverEntries
+from .entries import WithEntrywise
 from .vectors import checked_count, warn_if_idle
 
 METHODS = ("exact", "successive")
@@ -23,7 +23,7 @@ INDEPENDENT = 1e-8  # relative: less than this left of a component is rounding
 BISECTIONS = 100
 
 
-class Tied(OverEntries):
+class CoupledColumns(WithEntrywise):
     """Structures that couple components to each other."""
 
     convex = False
@@ -31,7 +31,7 @@ class Tied(OverEntries):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OrthogonalTo(Tied):
+class OrthogonalTo(CoupledColumns):
     """All other components are orthogonal to the one with this number, which has at most `nonzeros` nonzeros.
 
     With nonnegativity an item belongs to that component or to the others, never to both, and the nearest point has a
@@ -166,7 +166,7 @@ class OrthogonalTo(Tied):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Orthogonal(Tied):
+class Orthogonal(CoupledColumns):
     """Orthonormal components, `A'A = 1`: the nearest are the orthogonal factor of the polar decomposition.
 
     With nonnegativity an item has at most one nonzero, so that components are groups of items. No closed form is known

@@ -9,11 +9,11 @@ import numpy as np
 from .. import kernels
 from ..data.units import in_units, moderate, times_power
 from .elementwise import FREE, LARGEST_WEIGHT, Elementwise, checked_weight
-from .entries import OverEntries
+from .entries import WithEntrywise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Monotone(OverEntries):
+class Monotone(WithEntrywise):
     """Each component rises (or falls) from item to item: isotonic regression, by pooling adjacent violators."""
 
     decreasing: bool = False
@@ -62,7 +62,7 @@ class Unimodal(Monotone):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Smooth(OverEntries):
+class Smooth(WithEntrywise):
     """The penalty `weight / 2 * sum of squared differences` between neighbouring items of each component."""
 
     weight: float

@@ -18,7 +18,7 @@ from ..data.units import moderate
 from ..errors import warn
 from .base import Structure
 from .elementwise import FREE, Elementwise
-from .entries import OverEntries
+from .entries import WithEntrywise
 from .traits import narrowest
 
 SLACK = 1e-12  # of a sum of bounds, relative: ten times 0.1 is less than 1
@@ -26,7 +26,7 @@ PER = {"item": 1, "component": 0}  # the axis of a tall factor along which a vec
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Vectors(OverEntries):
+class Vectors(WithEntrywise):
     """At most `most` nonzeros in each vector, at most `counts[g]` among the components `groups[g]` of an item, and
     `entries` for every entry."""
 
@@ -36,7 +36,7 @@ class Vectors(OverEntries):
     counts: tuple[int, ...] = ()
     entries: Elementwise = FREE
 
-    sized: Any = field(default=None, init=False)  # what else fixes their size: a `Sized`
+    sized: Any = field(default=None, init=False)  # what else fixes their size: a `FixedSize`
     made_anew = ("sized",)
 
     core: ClassVar[int] = 0  # a class with its own rule for the values has another number
