@@ -5,7 +5,7 @@ from .budgets import GroupSparsity, project_groups
 from .columns import Columns
 from .custom import Projection
 from .elementwise import L1, L2, Binary, Box, Elastic, Elementwise, Fixed, Free, NonNegative
-from .intersection import All
+from .intersection import Intersection
 from .norm import Hoyer, Simplex, UnitNorm
 from .orthogonal import Orthogonal, OrthogonalTo
 from .shape import Monotone, Smooth, Unimodal
@@ -14,7 +14,6 @@ from .sparse import EqualNonzeros, Pattern, Sparse
 __all__ = [
     "L1",
     "L2",
-    "All",
     "Binary",
     "Box",
     "Columns",
@@ -25,6 +24,7 @@ __all__ = [
     "Free",
     "GroupSparsity",
     "Hoyer",
+    "Intersection",
     "Monotone",
     "NonNegative",
     "Orthogonal",

@@ -26,9 +26,9 @@ NUDGE = 1e-6  # the weight of given entries beside those of a projection, which 
 CLOSE = 1e-10  # relative change in a round at which Dykstra's method ends
 
 
-@combines("intersection", lambda turns: turns.members)
+@combines("intersection", lambda structure: structure.members)
 @dataclass(frozen=True, eq=False, repr=False)
-class Turns(Structure):
+class AlternatingProjections(Structure):
     """The intersection of bound structures, without a closed form for all of them."""
 
     members: tuple[Structure, ...]
@@ -179,7 +179,7 @@ def leap(step: np.ndarray, last: np.ndarray) -> np.ndarray:
     return step * step.dtype.type(MANY if share >= 1 else max(share, 0) / (1 - share))
 
 
-class Dykstra(Turns):
+class Dykstra(AlternatingProjections):
     """Convex sets and penalties: `prox` of the sum by Dykstra's method, whose corrections lead to the nearest point
     (Boyle and Dykstra 1986; for penalties Bauschke and Combettes 2008)."""
 
@@ -198,7 +198,7 @@ class Dykstra(Turns):
         return point.astype(A.dtype)
 
 
-class Successive(Turns):
+class Successive(AlternatingProjections):
     """Sets of which some are not convex: `prox` is one round of projections, an approximation."""
 
     def prox(self, A, step):

@@ -167,9 +167,9 @@ class Structure(ABC):
         return other
 
     def __and__(self, other: Structure) -> Structure:
-        from .intersection import All  # noqa: PLC0415  # it is built on this class
+        from .intersection import Intersection  # noqa: PLC0415  # it is built on this class
 
-        return All((self, other)) if isinstance(other, Structure) else NotImplemented
+        return Intersection((self, other)) if isinstance(other, Structure) else NotImplemented
 
 
 def beyond_rounding(off: float, A: np.ndarray) -> float:

@@ -18,7 +18,7 @@ from .vectors import PER, Vectors
 
 @combines("outline", lambda stated: [stated.outlined])
 @dataclass(frozen=True, eq=False, repr=False)
-class All(Structure):
+class Intersection(Structure):
     """All of `parts` at once, written `a & b`: sets are intersected, penalties added. Binding it looks for a closed
     form: see `combined`."""
 
@@ -27,7 +27,7 @@ class All(Structure):
     def __post_init__(self):
         flat = []
         for part in self.parts:
-            flat += part.parts if isinstance(part, All) else [part]
+            flat += part.parts if isinstance(part, Intersection) else [part]
         object.__setattr__(self, "parts", tuple(flat))
 
     @property
@@ -73,7 +73,7 @@ def combined(parts: list[Structure], what: str) -> Structure:
         return entries
     if whole := closed_form(entries, others):
         return whole
-    return in_turns(entries, others)
+    return alternating(entries, others)
 
 
 def pieces(part: Structure) -> list[Structure]:
@@ -104,7 +104,7 @@ def closed_form(entries: Elementwise, others: list[Structure]) -> Structure | No
     return next((form for form in forms if form is not None), None)
 
 
-def in_turns(entries: Elementwise, others: list[Structure]) -> Structure:
+def alternating(entries: Elementwise, others: list[Structure]) -> Structure:
     """Dykstra's method where all sets are convex, else one after the other: bounds, then nonzeros, then norms. Each set
     takes all of the bounds where it has a closed form with them, else the sign."""
     others = by_vectors(others)
