@@ -69,7 +69,7 @@ class Curve:
 
     def reaches(self, target: float) -> float | None:
         """When the objective is first at most the target."""
-        return next((t for t, f in zip(self.times, self.objectives) if f <= target), None)
+        return next((t for t, f in zip(self.times, self.objectives, strict=True) if f <= target), None)
 
 
 def record(steps: Iterator[Callable[[], Factors]], judge: Problem, stop: Callable[[float, float, int], bool]) -> Curve:

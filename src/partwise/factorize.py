@@ -168,7 +168,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
 
 
 def warn_if_infeasible(proof: Certificate, stated: tuple[Structure, ...]) -> None:
-    for name, violation, structure in zip("WH", proof.violations, stated):
+    for name, violation, structure in zip("WH", proof.violations, stated, strict=True):
         if violation > 0:
             warn(
                 f"{name} is not in the set {structure}: it is off by up to {violation:.1e}. Sets are projected onto in "

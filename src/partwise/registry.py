@@ -230,7 +230,7 @@ def choose(problem: Problem, spec) -> tuple[solvers.Solver, str]:
 
 def way_out(problem: Problem) -> str:
     """What to do about a structure that goes with least squares alone, where the loss is another; else nothing."""
-    for name, structure in zip("WH", problem.structures):
+    for name, structure in zip("WH", problem.structures, strict=True):
         entries = structure.elementwise
         if problem.loss.quadratic or (entries is not None and not entries.binary):
             continue

@@ -326,7 +326,7 @@ class NMF(Model):
 def check_start(A, shape, whom):
     """A given factor against its shape (None: any size), with scikit-learn's sentences."""
     A = check_array(A)
-    for axis, (expected, ordinal) in enumerate(zip(shape, ("first", "second"))):
+    for axis, (expected, ordinal) in enumerate(zip(shape, ("first", "second"), strict=True)):
         if expected not in (None, A.shape[axis]):
             raise ValueError(
                 f"Array with wrong {ordinal} dimension passed to {whom}. Expected {expected}, but got {A.shape[axis]}."

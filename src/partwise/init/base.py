@@ -40,7 +40,7 @@ class Init(ABC):
                 f"init='{self.name}' needs structures that act entry by entry, got {tied[0]}. Use init='random'."
             )
         factors = problem.with_norms([A.astype(problem.data.dtype, copy=False) for A in self.raw(problem, rng)])
-        feasible = (structure.nearest(A, 0.0) for structure, A in zip(problem.structures, factors))
+        feasible = (structure.nearest(A, 0.0) for structure, A in zip(problem.structures, factors, strict=True))
         return problem.tied(tuple(map(np.ascontiguousarray, feasible)))
 
 
@@ -59,7 +59,7 @@ class Given(Init):
 
     def raw(self, problem, rng):
         given = []
-        for mode, (A, dim) in enumerate(zip(self.factors, problem.data.shape)):
+        for mode, (A, dim) in enumerate(zip(self.factors, problem.data.shape, strict=True)):
             structure = problem.structures[mode]
             if A is None and mode not in problem.modes:
                 A = np.zeros((dim, problem.rank))  # noqa: PLW2901  # the structure, or the other factor, says it all

@@ -95,7 +95,7 @@ WRITERS: dict[type, Callable[[Any, dict[str, np.ndarray]], Any]] = {
 def fields(value: Any) -> dict[str, Any]:
     """The fields of a dataclass or named tuple, but for those that are made anew."""
     if hasattr(value, "_asdict"):
-        return dict(zip(value._fields, value))
+        return value._asdict()
     skipped = getattr(value, "made_anew", ())
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.name not in skipped}
 
@@ -193,11 +193,15 @@ def read_history(content: Any, tree: dict, arrays: dict[str, np.ndarray]) -> tup
     names = [FORMER.get(f"Record.{name}", f"Record.{name}") for name in tree.get("columns", COLUMNS)]
     if not isinstance(lines, np.ndarray) or lines.ndim != 2 or lines.shape[1] != len(names) or not len(lines):
         raise ArchiveError("its history is not a table of records")
-    table = {name.removeprefix("Record."): column for name, column in zip(names, lines.T.tolist()) if name is not None}
+    table = {
+        name.removeprefix("Record."): column
+        for name, column in zip(names, lines.T.tolist(), strict=True)
+        if name is not None
+    }
     table["n_iter"] = list(map(int, table["n_iter"]))
     usual = defaults(record)
     check_fields("Record", record, usual | {name: column[0] for name, column in table.items()})
-    return tuple(record(**(usual | dict(zip(table, line)))) for line in zip(*table.values()))
+    return tuple(record(**(usual | dict(zip(table, line, strict=True)))) for line in zip(*table.values(), strict=True))
 
 
 def check_history(history: tuple) -> None:

@@ -81,7 +81,7 @@ def summary(result: Result, optimality: Optimality | None = None) -> dict:
         "shape": [m, n],
         "rank": result.rank,
         "loss": repr(result.loss),
-        "structures": {name: repr(s) for name, s in zip("WH", result.structures)},
+        "structures": {name: repr(s) for name, s in zip("WH", result.structures, strict=True)},
         "symmetric": result.symmetric,
         "solver": result.solver,
         "reason": result.reason,

@@ -119,7 +119,7 @@ def vertex(P: Matrix, gap: float) -> Atom:
     """Where no entry of P is positive the largest one is the answer, exactly: `|u|_1 |v|_1 >= 1`. Of a P that is too
     large to look at every entry it is known that none is positive."""
     i, j, largest = P.largest()
-    u, v = (np.eye(1, dim, k)[0] for dim, k in zip(P.shape, (i, j)))
+    u, v = (np.eye(1, dim, k)[0] for dim, k in zip(P.shape, (i, j), strict=True))
     bound = (largest if isinstance(P, Array) else max(largest, 0.0)) + P.rounding
     return Atom(u, v, -largest, -bound, "closed" if P.rounding <= gap * abs(largest) else "open", "entries")
 

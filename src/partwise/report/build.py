@@ -97,7 +97,7 @@ def part_table(result: Result, feature_names: list[str] | None) -> list[dict]:
     sizes = share_of_fit(result.factors, result.symmetric != OFF_DIAGONAL)
     shares = sizes / sizes.sum() if sizes.sum() > 0 else sizes
     lines = []
-    for k, (part, share, sparse) in enumerate(zip(result.H, shares, sparsity(result.H))):
+    for k, (part, share, sparse) in enumerate(zip(result.H, shares, sparsity(result.H), strict=True)):
         top = np.argsort(-part, kind="stable")[:TOP_FEATURES]
         names = [feature_names[j] for j in top if part[j] > 0] if feature_names is not None else []
         lines.append(

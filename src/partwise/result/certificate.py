@@ -70,7 +70,7 @@ def certificate(problem: Problem, run: Run, tol: float) -> Certificate:
     """Of the factors of a run, in the units of the problem."""
     factors, stationarity = run.factors, run.history[-1].stationarity
     violations = tuple(
-        times_power(s.violation(A), e) for s, A, e in zip(problem.structures, factors, problem.exponents)
+        times_power(s.violation(A), e) for s, A, e in zip(problem.structures, factors, problem.exponents, strict=True)
     )
     about = violations, stationarity, tol, dead_parts(factors), problem.unreached(factors)
     if problem.loss.beta is not None:

@@ -71,7 +71,7 @@ class Convention:
     def rescaled(self, factors: Factors, other: Factors) -> Factors:
         """Parts that may be rescaled as in the other factors, which have the same parts; those that are held as they
         are."""
-        return tuple(np.where(self.scalable, B, A) for A, B in zip(factors, other))
+        return tuple(np.where(self.scalable, B, A) for A, B in zip(factors, other, strict=True))
 
     def unit_norm(self, factors: Factors) -> Factors:
         """The parts of one factor to norm 1 in the user's units, the scale to the other factor."""
@@ -88,7 +88,7 @@ def balanced(factors: Factors, exponents: Sequence[int]) -> Factors:
     norms = [np.linalg.norm(A, axis=0) for A in factors]
     norms[0] = np.ldexp(norms[0], exponents[0] - exponents[1])  # in the units of the other
     common = np.sqrt(norms[0] * norms[1])
-    return tuple(A * quotient(common, norm).astype(A.dtype) for A, norm in zip(factors, norms))
+    return tuple(A * quotient(common, norm).astype(A.dtype) for A, norm in zip(factors, norms, strict=True))
 
 
 def share_of_fit(factors: Factors, diagonal: bool = True) -> np.ndarray:

@@ -139,7 +139,7 @@ def check_random(random: tuple) -> None:
     """NumPy takes any place among the random numbers, and reads what is in memory there."""
     kind, key, place, *gauss = random
     fresh: Any = np.random.RandomState(0).get_state()
-    if any(type(a) is not type(b) for a, b in zip(random, fresh)) or not 0 <= place <= len(fresh[1]):
+    if list(map(type, random)) != list(map(type, fresh)) or not 0 <= place <= len(fresh[1]):
         raise ArchiveError("its state of the random numbers is not one")
     np.random.RandomState().set_state((kind, key, place, *gauss))
 

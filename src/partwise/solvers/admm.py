@@ -90,7 +90,7 @@ class Progress(NamedTuple):
     gaps: tuple[float, ...] = (0.0, 0.0)
 
     def plus(self, other: Progress) -> Progress:
-        gaps = tuple(a + b for a, b in zip(self.gaps, other.gaps))
+        gaps = tuple(a + b for a, b in zip(self.gaps, other.gaps, strict=True))
         return Progress(self.free + other.free, self.held + other.held, gaps)
 
 
@@ -171,7 +171,7 @@ class ADMM(Solver):
         unit = unit_of(problem)
         splits = [
             Split(A / A.dtype.type(scale), A / A.dtype.type(scale), np.zeros_like(A), problem.rank * first)
-            for A, scale, first in zip(factors, scales_of(problem, unit), penalties)
+            for A, scale, first in zip(factors, scales_of(problem, unit), penalties, strict=True)
         ]
         for mode in problem.modes if not self.informed else []:
             splits[mode].free = scattered(problem, mode, rng)
@@ -227,7 +227,7 @@ class ADMM(Solver):
         if all(structure.exact for structure in problem.structures):
             keep_better(problem, state, factors, fit)
         elif ends_window:  # what an approximation leaves may be outside the set
-            settled = tuple(s.settle(A) for s, A in zip(problem.structures, factors))
+            settled = tuple(s.settle(A) for s, A in zip(problem.structures, factors, strict=True))
             keep_better(problem, state, settled, problem.fit(settled))
         held = math.sqrt(2 * fit) / state.unit
         state.window = state.window.plus(Progress(error, held, tuple(split.gap for split in state.splits)))
@@ -297,7 +297,8 @@ def scattered(problem: Problem, mode: int, rng: np.random.RandomState) -> np.nda
 def held_factors(problem: Problem, state: Search) -> Factors:
     """The held copies as factors of the problem."""
     scales = scales_of(problem, state.unit)
-    return tuple(s.held if scale == 1 else s.held * s.held.dtype.type(scale) for s, scale in zip(state.splits, scales))
+    copies = zip((split.held for split in state.splits), scales, strict=True)
+    return tuple(U if scale == 1 else U * U.dtype.type(scale) for U, scale in copies)
 
 
 def keep_better(problem: Problem, state: Search, factors: Factors, fit: float) -> None:
@@ -317,7 +318,7 @@ def adapt(problem: Problem, state: Search, enough: float) -> None:
     """Algorithm 2 of the paper, on sums over windows: penalties grow for copies that do not come together, and shrink
     where the data are not heard."""
     now, before = state.window, state.before
-    further = [gap >= last for gap, last in zip(now.gaps, before.gaps)]
+    further = [gap >= last for gap, last in zip(now.gaps, before.gaps, strict=True)]
     if now.held < (1 - enough) * before.held:  # (10)
         return
     if abs(now.held - now.free) <= NEAR * now.free:  # (11)
@@ -327,7 +328,7 @@ def adapt(problem: Problem, state: Search, enough: float) -> None:
     else:  # (13)
         change = [1 / SHRINK if now.free >= (1 - NEAR) * before.free else GROW] * len(further)
     least, most = (problem.rank * end for end in RANGE)
-    for split, factor in zip(state.splits, change):
+    for split, factor in zip(state.splits, change, strict=True):
         split.penalty = min(max(split.penalty * factor, least), most)
 
 

@@ -156,8 +156,9 @@ def parts_of(kept: Any, fresh: Any) -> list[tuple[Any, Any, Any]] | None:
     if isinstance(fresh, dict):
         return [(name, kept[name], fresh[name]) for name in fresh] if kept.keys() == fresh.keys() else None
     if isinstance(fresh, list | tuple):
-        any_number = isinstance(fresh, tuple) and not fresh
-        return list(zip(range(len(fresh)), kept, fresh)) if any_number or len(kept) == len(fresh) else None
+        if isinstance(fresh, tuple) and not fresh:
+            return []
+        return list(zip(range(len(fresh)), kept, fresh, strict=True)) if len(kept) == len(fresh) else None
     if not hasattr(fresh, "__dict__"):
         return []
     anew = {name: vars(fresh)[name] for name in getattr(fresh, "made_anew", ())}
@@ -170,7 +171,7 @@ def check_factors(factors: Sequence[Any], problem: Problem) -> None:
     shapes, kind = [(dim, problem.rank) for dim in problem.data.shape], problem.data.dtype
     if len(factors) != len(shapes):
         raise ArchiveError(f"the checkpoint holds {len(factors)} factors, not {len(shapes)}")
-    for A, shape in zip(factors, shapes):
+    for A, shape in zip(factors, shapes, strict=True):
         if unlike(A, np.empty(shape, kind), problem):
             raise ArchiveError(f"the checkpoint holds a factor that is not {shape[0]} x {shape[1]} numbers of {kind}")
     if not feasible(factors, problem):
@@ -180,7 +181,7 @@ def check_factors(factors: Sequence[Any], problem: Problem) -> None:
 def feasible(factors: Sequence[np.ndarray], problem: Problem) -> bool:
     """Whether factors are within their bounds, of a size that can be computed with, and equal where they are one;
     further structure is not looked at."""
-    for A, structure in zip(factors, problem.structures):
+    for A, structure in zip(factors, problem.structures, strict=True):
         _, lower, upper = structure.elementwise.box(A) if structure.elementwise else (0, -np.inf, np.inf)
         if np.any(lower > A) or np.any(upper < A) or (structure.nonnegative and np.any(A < 0)):
             return False

@@ -208,7 +208,7 @@ class Greedy(Solver):
         if atom.value >= -NOTHING[problem.data.dtype] * problem.data.norm or curvature_of(problem, atom) <= POINT:
             return self.stay(state)
         root = np.sqrt(-atom.value)
-        grown = [np.column_stack([A, (root * x).astype(A.dtype)]) for A, x in zip(parts, (atom.u, atom.v))]
+        grown = [np.column_stack([A, (root * x).astype(A.dtype)]) for A, x in zip(parts, (atom.u, atom.v), strict=True)]
         return self.arrive(problem, state, problem.tied(tuple(grown)), atom)
 
     def stay(self, state: Growth) -> Step:
@@ -282,7 +282,7 @@ def compact(state: Growth) -> Factors:
 def padded(problem: Problem, parts: Factors) -> Factors:
     """Factors of the full rank, zeros where there is no part."""
     full = [np.zeros((len(A), problem.rank), dtype=problem.data.dtype) for A in parts]
-    for A, part in zip(full, parts):
+    for A, part in zip(full, parts, strict=True):
         A[:, : part.shape[1]] = part
     return problem.tied(tuple(full))
 

@@ -39,7 +39,7 @@ class MixedNorm(GCD):
         budgets = [isinstance(s, GroupSparsity) and not s.chosen for s in problem.structures]
         if not any(budgets):
             return "MixedNorm needs GroupSparsity(...) in a factor, without further structures there"
-        others = tuple(NonNegative() if budget else s for budget, s in zip(budgets, problem.structures))
+        others = tuple(NonNegative() if budget else s for budget, s in zip(budgets, problem.structures, strict=True))
         return super().supports(replace(problem, structures=others))
 
     def prefer(self, problem):
