@@ -134,7 +134,7 @@ BAD = {
     "digits as text": (([["1", "2"], ["3", "4"]], 1), {}, "X must be a matrix of numbers"),
     "complex": ((X + 1j, 3), {}, "X must be a matrix of numbers, dense or sparse: Complex data not supported$"),
     "negative start": ((X, 3), {"init": (-PLANTED.W, PLANTED.H)}, "negative entries.*: clip it with np.maximum"),
-    "missing start": ((X, 3), {"init": (None, PLANTED.H)}, "the initial W is missing: give both"),
+    "missing start": ((X, 3), {"init": (None, PLANTED.H)}, "the initial W is missing: give all factors"),
     "not an argument": ((X, 3), {"structure_H": "l1(a)"}, "does not make sense: a is not a number"),
     "or": ((X, 3), {"structure_H": "l1(1) | l2(1)"}, "does not make sense: write name"),
     "two calls": ((X, 3), {"structure_H": "l1(0.1)(2)"}, "does not make sense: write name"),

@@ -1,5 +1,7 @@
 """Starts: feasible, of the right size, and right where a right answer is known."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,7 +11,7 @@ from partwise import structures as s
 from partwise.data import as_data
 from partwise.datasets import make_parts
 from partwise.losses import KL, Frobenius
-from partwise.problem import pose
+from partwise.problem import Problem, pose
 
 from .conformance.tables import INITS
 
@@ -73,3 +75,41 @@ def test_the_greedy_start_has_no_zeros_for_losses_that_cannot_leave_them():
     Y = make_parts(25, 18, 4, zeros=0.6, random_state=0).X
     for A in init.GreedyLS()(problem_of(Y, loss=KL()), np.random.RandomState(0)):
         assert 0 < A.min() <= 0.011 * A.mean()
+
+
+# -- data with three modes -------------------------------------------------------------------------------------
+
+
+def tensor_problem(dims=(6, 5, 4), rank=3):
+    """A problem whose data say no more than starts ask for."""
+    data = SimpleNamespace(shape=dims, dtype=np.dtype(np.float64), mean=8.0, extremes=(0.0, 1.0))
+    signed = [s.NonNegative(), s.Free(), s.NonNegative()]
+    bound = tuple(
+        structure.bind((dim, rank), transposed=False, name="A") for structure, dim in zip(signed, dims, strict=True)
+    )
+    return Problem(data, Frobenius(), bound, rank, (0, 0, 0))
+
+
+def test_random_starts_of_three_factors():
+    factors = init.Random()(tensor_problem(), np.random.RandomState(0))
+    assert [A.shape for A in factors] == [(6, 3), (5, 3), (4, 3)]
+    assert (factors[0] >= 0).all() and (factors[1] < 0).any() and (factors[2] >= 0).all()
+    drawn = np.random.RandomState(0).standard_normal((3, 4)).T  # the last factor first, and lying down
+    assert np.allclose(factors[2], np.abs(drawn) * (8 / 3) ** (1 / 3), rtol=1e-14)
+    assert [A.shape for A in init.Empty()(tensor_problem(), None)] == [(6, 3), (5, 3), (4, 3)]
+
+
+@pytest.mark.parametrize("name", ["nndsvd", "spa", "greedy"])
+def test_starts_for_matrices_say_so(name):
+    with pytest.raises(ValueError, match=f"init='{name}' is for matrices, and X has 3 modes: use init='random'"):
+        INITS[name](tensor_problem(), np.random.RandomState(0))
+
+
+def test_given_factors_are_checked_against_their_number():
+    given = init.Random()(tensor_problem(), np.random.RandomState(0))
+    again = init.Given(given)(tensor_problem(), np.random.RandomState(0))
+    assert all(map(np.array_equal, given, again))
+    with pytest.raises(ValueError, match="the start has 2 factors, and X has 3 modes"):
+        init.Given(given[:2])(tensor_problem(), np.random.RandomState(0))
+    with pytest.raises(ValueError, match=r"the initial A2 has shape \(4, 3\), but this X and rank need \(5, 3\)"):
+        init.Given((given[0], given[2], given[1]))(tensor_problem(), np.random.RandomState(0))

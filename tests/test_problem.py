@@ -170,6 +170,19 @@ def test_units_follow_bounds_as_far_as_the_data_allow():
             assert abs(times_power(size, -sum(units)) - 1) < 3.1
 
 
+def test_units_of_three_factors():
+    anything = 0.0, np.inf
+    assert shared_units(2.0**12, [anything] * 3, np.float64) == (4, 4, 4)
+    assert shared_units(2.0**12, [(0.0, 2.0**-2), anything, anything], np.float64) == (-2, 7, 7)
+    assert shared_units(2.0**12, [(2.0**90, 2.0**90), (1.0, 1.0), anything], np.float64) == (90, 0, -78)
+    assert shared_units(2.0**12, [(1.0, 1.0)] * 3, np.float64) == (4, 4, 4)  # X stays near 1
+    assert shared_units(2.0**10, [(2.0**120, 2.0**120), anything, anything], np.float32) == (
+        104,
+        -55,
+        -39,
+    )  # no number beyond the type
+
+
 def test_powers_beyond_all_numbers():
     assert times_power(1.0, 5000.5) == np.inf
     assert times_power(-1.0, 5000.0) == -np.inf

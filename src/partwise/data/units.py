@@ -7,6 +7,7 @@ import numpy as np
 LEAST, MOST = float(np.finfo(np.float64).smallest_subnormal), float(np.finfo(np.float64).max)
 LARGEST = 1023  # exponent of a unit that is a number, and whose entries are
 TOP = 24  # a unit is at least this far below the largest number of its type, so that entries may be above 1
+FAR = 1 << 14  # an exponent beyond all numbers
 EXTREME = 300  # of a number whose square is about to vanish, or too large
 
 
@@ -36,24 +37,43 @@ def power_scaled(A, exponent: int):
         return np.ldexp(A, exponent)
 
 
-def shared_units(size: float, magnitudes, dtype) -> tuple[int, int]:
-    """Exponents of the units of two factors whose product is about `size`: as equal as the magnitudes allow, the least
-    and the most that entries of each factor are known to reach.
+def root(values, degree: int):
+    """`values^(1 / degree)`."""
+    return np.sqrt(values) if degree == 2 else np.power(values, 1 / degree)  # they differ in the last bit
+
+
+def shared_units(size: float, magnitudes, dtype) -> tuple[int, ...]:
+    """Exponents of the units of factors whose product is about `size`: as equal as the magnitudes allow, the least and
+    the most that entries of each factor are known to reach.
 
     Their sum is that of `size`, so that X is near 1 in these units whatever the bounds.
     """
-    whole = min(exponent_of(size), LARGEST - 1)
-    half, limit = round(whole / 2), np.finfo(dtype).maxexp - TOP
-    ends = [
-        (exponent_of(least) if least > 0 else -math.inf, exponent_of(most) if 0 < most < math.inf else math.inf)
-        for least, most in magnitudes
-    ]
-    low, high = max(ends[0][0], whole - ends[1][1]), min(ends[0][1], whole - ends[1][0])
-    if low <= half <= high:
-        return half, half
-    own = min(max(half, low), high) if low <= high else round((low + high) / 2)
-    own = int(min(max(own, -limit, whole - limit), limit, whole + limit))
-    return own, whole - own
+    whole, order = min(exponent_of(size), LARGEST - 1), len(magnitudes)
+    equal = np.full(order, round(whole / order))
+    low = np.array([exponent_of(least) if least > 0 else -FAR for least, _ in magnitudes])
+    high = np.array([exponent_of(most) if 0 < most < math.inf else FAR for _, most in magnitudes])
+    exact = np.append(equal[1:], whole - equal[1:].sum())
+    if np.all((low <= exact) & (exact <= high)):
+        return tuple(equal.tolist())
+    return within(np.finfo(dtype).maxexp - TOP, np.diff(np.rint(np.cumsum(levelled(whole, low, high))), prepend=0))
+
+
+def levelled(total: int, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Numbers that add up to `total`: the same level for all, but for those whose bounds are in the way. Where no such
+    numbers are within their bounds, all are beyond them by the same."""
+    levels = np.unique(np.concatenate([low, high]))
+    values = np.clip(np.interp(total, np.clip(levels[:, None], low, high).sum(axis=1), levels), low, high)
+    return values + (total - values.sum()) / len(values)
+
+
+def within(limit: int, exponents: np.ndarray) -> tuple[int, ...]:
+    """Exponents of the same sum, none beyond a limit."""
+    found, left = [], int(exponents.sum())
+    for rest, exponent in zip(reversed(range(len(exponents))), exponents, strict=True):
+        most = rest * limit  # that the others can take
+        found.append(int(min(max(exponent, -limit, left - most), limit, left + most)))
+        left -= found[-1]
+    return tuple(found)
 
 
 def in_units(bounds, exponent: int | np.ndarray):

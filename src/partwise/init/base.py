@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..data.names import factor_names, matrix_only
 from ..problem import Factors, Problem
 
 
@@ -17,6 +18,7 @@ class Init(ABC):
     nonnegative = False  # needs nonnegative data
     by_entries = False  # needs structures that act entry by entry
     for_l1 = False  # made for the L1 loss
+    matrix_only = False  # needs X with two modes
     name: str
 
     @abstractmethod
@@ -24,6 +26,8 @@ class Init(ABC):
         """Factors that need not satisfy the structures yet."""
 
     def __call__(self, problem: Problem, rng: np.random.RandomState) -> Factors:
+        if self.matrix_only and (why := matrix_only(f"init='{self.name}'", len(problem.structures))):
+            raise ValueError(f"{why}: use init='random'")
         if self.limited and problem.rank > min(problem.data.shape):
             raise ValueError(
                 f"init = '{self.name}' can only be used when n_components <= min(n_samples, n_features): got rank "
@@ -58,12 +62,14 @@ class Given(Init):
         return cls((W, None if H is None else H.T))
 
     def raw(self, problem, rng):
+        names = factor_names(len(problem.structures))
+        if len(self.factors) != len(names):
+            raise ValueError(f"the start has {len(self.factors)} factors, and X has {len(names)} modes: give as many")
         given = []
         for mode, (A, dim) in enumerate(zip(self.factors, problem.data.shape, strict=True)):
-            structure = problem.structures[mode]
             if A is None and mode not in problem.modes:
                 A = np.zeros((dim, problem.rank))  # noqa: PLW2901  # the structure, or the other factor, says it all
-            check_given(A, (dim, problem.rank), "WH"[mode], structure.nonnegative)
+            check_given(A, (dim, problem.rank), names[mode], problem.structures[mode].nonnegative)
             given.append(np.array(A, dtype=problem.data.dtype))
         return problem.from_user(tuple(given))
 
@@ -82,15 +88,15 @@ def as_numbers(A, name: str) -> np.ndarray | None:
 def check_given(A: np.ndarray | None, shape: tuple[int, int], name: str, nonnegative: bool) -> None:
     if A is None:
         raise ValueError(
-            f"the initial {name} is missing: give both, (W, H); only a factor that is Fixed as a whole needs none"
+            f"the initial {name} is missing: give all factors; only one that is Fixed as a whole needs none"
         )
     if A.shape != shape:
-        expected, got = (s if name == "W" else s[::-1] for s in (shape, A.shape))
+        expected, got = (s[::-1] if name == "H" else s for s in (shape, A.shape))
         raise ValueError(f"the initial {name} has shape {got}, but this X and rank need {expected}")
     if not np.all(np.isfinite(A)):
         raise ValueError(f"the initial {name} contains NaN or infinity: give finite numbers")
     if nonnegative and A.min() < 0:
         raise ValueError(
             f"the initial {name} has negative entries, but {name} is to be nonnegative: clip it with "
-            f"np.maximum({name}, 0), or allow signs with structure_{name}=structures.Free()"
+            f"np.maximum({name}, 0), or allow signs with structures.Free() for {name}"
         )

@@ -22,6 +22,7 @@ class NNDSVD(Init):
     fill: str = "zeros"
     limited = True
     nonnegative = True
+    matrix_only = True
     names: ClassVar = {"zeros": "nndsvd", "mean": "nndsvda", "random": "nndsvdar"}
 
     @property

@@ -4,14 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..data.units import root
 from .base import Init
 
 
 @dataclass(frozen=True)
 class Random(Init):
-    """Absolute values of normal deviates times `sqrt(mean(X) / rank)`; with their signs where a factor is signed.
+    """Absolute values of normal deviates times `(mean(X) / rank)^(1/d)` for d factors; with their signs where a factor
+    is signed.
 
-    The numbers are those of scikit-learn for the same seed.
+    For matrices the numbers are those of scikit-learn for the same seed.
     """
 
     seeded = True
@@ -20,9 +22,11 @@ class Random(Init):
 
     def raw(self, problem, rng):
         kind = problem.data.dtype.type
-        size = kind(np.sqrt(problem.data.mean / problem.rank))
-        m, n = problem.data.shape
-        # H first and lying down, as scikit-learn draws it
-        H = size * rng.standard_normal((problem.rank, n)).astype(kind, copy=False)
-        W = size * rng.standard_normal((m, problem.rank)).astype(kind, copy=False)
-        return tuple(np.abs(A) if structure.nonnegative else A for structure, A in zip(problem.structures, (W, H.T)))
+        first, *others = problem.data.shape
+        size = kind(root(problem.data.mean / problem.rank, len(problem.data.shape)))
+        # the last first, and all but one lying down, as scikit-learn draws H
+        drawn = [rng.standard_normal((problem.rank, dim)).T for dim in reversed(others)]
+        drawn.append(rng.standard_normal((first, problem.rank)))
+        factors = [size * A.astype(kind, copy=False) for A in reversed(drawn)]
+        pairs = zip(problem.structures, factors, strict=True)
+        return tuple(np.abs(A) if structure.nonnegative else A for structure, A in pairs)

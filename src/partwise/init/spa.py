@@ -24,6 +24,7 @@ class SPA(Init):
 
     limited = True
     nonnegative = True
+    matrix_only = True
     name = "spa"
 
     def raw(self, problem, rng):
