@@ -3,6 +3,7 @@
 import json
 import warnings
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from partwise.errors import IncompatibleError
 from partwise.losses import KL, Frobenius
 from partwise.oracles import matrices
 from partwise.problem import pose
+from partwise.problem.parts import part_norms, part_products
 from partwise.problem.symmetric import pose_as
 from partwise.solvers import Greedy
 from partwise.solvers.weights import mixed, weighted
@@ -557,3 +559,14 @@ def test_pruning_is_never_worse_than_the_path_at_that_rank(seed):
     assert result.objective <= min(rung.objective for rung in result.path if rung.rank == 2)
     assert [rung.rank for rung in result.path] == [1, 2, 3, 4, 5, 6, 5, 4, 3, 2]
     assert all(rung.factors is None for rung in result.path)
+
+
+def test_parts_of_three_factors():
+    rng = np.random.default_rng(0)
+    factors = [rng.uniform(size=(dim, 3)) for dim in (4, 5, 6)]
+    arrays = np.einsum("ir,jr,kr->rijk", *factors).reshape(3, -1)
+    problem = SimpleNamespace(symmetric=False, structures=(s.NonNegative(),) * 3, loss=Frobenius())
+    assert np.allclose(part_products(problem, factors), arrays @ arrays.T)
+    norms = part_norms(factors)
+    assert np.allclose(norms / norms[0], np.linalg.norm(arrays, axis=1) / np.linalg.norm(arrays[0]))
+    assert Greedy().supports(problem) == "Greedy is for matrices, and X has 3 modes"

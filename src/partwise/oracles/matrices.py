@@ -97,7 +97,7 @@ class Residual:
         return self.data.dtype
 
     def times(self, V, mode=0):
-        A, B = self.factors[mode], self.factors[1 - mode]
+        A, B = reversed(self.factors) if mode else self.factors
         V = V.astype(self.dtype, copy=False)
         product = self.data.cross((V, V), mode) - A @ (B.T @ V)  # the factor of the mode itself is not read
         return product if self.diagonal else product - self.own_diagonal[:, None] * V

@@ -11,9 +11,9 @@ import numpy as np
 from ..data.validation import OFF_DIAGONAL
 from ..io.write import checked_file, checked_names, summary
 from ..metrics import sparsity
+from ..problem.parts import part_norms
 from ..result import Result, plots
 from ..result.certificate import Optimality
-from ..result.conventions import share_of_fit
 
 MOST_PARTS = 100  # pictures on one page
 TOP_FEATURES = 10
@@ -94,7 +94,7 @@ def build(
 
 def part_table(result: Result, feature_names: list[str] | None) -> list[dict]:
     """One line a part: its share of the fit and, where features have names, those that weigh most in it."""
-    sizes = share_of_fit(result.factors, result.symmetric != OFF_DIAGONAL)
+    sizes = part_norms(result.factors, result.symmetric)
     shares = sizes / sizes.sum() if sizes.sum() > 0 else sizes
     lines = []
     for k, (part, share, sparse) in enumerate(zip(result.H, shares, sparsity(result.H), strict=True)):

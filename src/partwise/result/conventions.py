@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..data.units import exponent_of
-from ..data.validation import OFF_DIAGONAL
 from ..problem import Factors, Problem, is_binary
+from ..problem.parts import part_norms
 from ..run.records import Run
 
 NORMS = {"l1": 1, "l2": 2, "max": np.inf}
@@ -63,8 +62,7 @@ class Convention:
         elif self.normalize is not None:
             factors = self.rescaled(factors, self.unit_norm(factors))
         if self.sort and all(structure.interchangeable for structure in self.problem.structures):
-            diagonal = self.problem.symmetric != OFF_DIAGONAL
-            order = np.argsort(-share_of_fit(factors, diagonal), kind="stable")
+            order = np.argsort(-part_norms(factors, self.problem.symmetric), kind="stable")
             factors = tuple(np.ascontiguousarray(A[:, order]) for A in factors)
         return replace(run, factors=self.problem.tied(factors))
 
@@ -89,16 +87,6 @@ def balanced(factors: Factors, exponents: Sequence[int]) -> Factors:
     norms[0] = np.ldexp(norms[0], exponents[0] - exponents[1])  # in the units of the other
     common = np.sqrt(norms[0] * norms[1])
     return tuple(A * quotient(common, norm).astype(A.dtype) for A, norm in zip(factors, norms, strict=True))
-
-
-def share_of_fit(factors: Factors, diagonal: bool = True) -> np.ndarray:
-    """The norm of each rank-one part, `prod_i |A_i[:, k]|`, up to a common power of two; without its diagonal
-    where that does not count."""
-    factors = [np.ldexp(A, -exponent_of(float(np.abs(A).max(initial=0)))) for A in factors]  # squares are numbers
-    if diagonal:
-        return np.prod([np.linalg.norm(A, axis=0) for A in factors], axis=0)
-    squares = np.square(factors[0].astype(np.float64))
-    return np.sqrt((squares * np.maximum(squares.sum(axis=0) - squares, 0)).sum(axis=0))
 
 
 def quotient(a, b: np.ndarray) -> np.ndarray:

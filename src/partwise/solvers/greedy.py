@@ -14,16 +14,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..checks import AT_LEAST_0, POSITIVE_INT, one_of
+from ..data.names import matrix_only
 from ..errors import warn
 from ..init.empty import Empty
 from ..oracles.chain import GAP, Atom, next_atom
 from ..problem import Factors, Problem
-from .base import Solver, Step, feasible, require, twin
+from ..problem.parts import part_products
+from .base import AT_LEAST_0, WHOLE, Solver, Step, feasible, one_of, require, twin
 from .block import least_squares_only
 from .hals import HALS
 from .symmetric_cd import SymmetricCD
-from .weights import mixed, overlaps, weighted
+from .weights import mixed, weighted
 
 NOTHING = {np.dtype(np.float64): 1e-14, np.dtype(np.float32): 1e-6}  # of |X|: a value at which only rounding is left
 POINT = 1e-12  # the share of a part off the diagonal below which it is a single entry on it
@@ -141,7 +142,7 @@ class Greedy(Solver):
         return self.prune is None
 
     def supports(self, problem):
-        if why := least_squares_only(self, problem):
+        if why := least_squares_only(self, problem) or matrix_only("Greedy", len(problem.structures)):
             return why
         for structure in problem.structures:
             entries = structure.elementwise
@@ -270,13 +271,13 @@ class Greedy(Solver):
 
 def curvature_of(problem: Problem, atom: Atom) -> float:
     """The second derivative of the loss in the weight of a part: 1, but where a diagonal does not count."""
-    return float(overlaps(problem, (atom.u[:, None], atom.v[:, None]))[0, 0])
+    return float(part_products(problem, (atom.u[:, None], atom.v[:, None]))[0, 0])
 
 
 def compact(state: Growth) -> Factors:
     """The parts there are."""
-    A, B = (np.ascontiguousarray(A[:, : state.count]) for A in state.factors)
-    return (A, A) if state.tied else (A, B)
+    parts = tuple(np.ascontiguousarray(A[:, : state.count]) for A in state.factors)
+    return parts[:1] * len(parts) if state.tied else parts
 
 
 def padded(problem: Problem, parts: Factors) -> Factors:
@@ -289,5 +290,5 @@ def padded(problem: Problem, parts: Factors) -> Factors:
 
 def importance(problem: Problem, parts: Factors) -> np.ndarray:
     """By how much the loss rises without each part: `a_k' (X - A B') b_k + |a_k|^2 |b_k|^2 / 2`."""
-    A, grams = parts[0].astype(np.float64), overlaps(problem, parts)
+    A, grams = parts[0].astype(np.float64), part_products(problem, parts)
     return np.einsum("ik,ik->k", A, problem.data.cross(parts, 0)) - grams.sum(axis=1) + np.diag(grams) / 2

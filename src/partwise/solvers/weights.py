@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from .. import kernels
-from ..data.validation import OFF_DIAGONAL
+from ..data.units import root
 from ..problem import Factors, Problem, gram_of
+from ..problem.parts import part_products
 
 SWEEPS = 500  # of coordinate descent, at most
 ENOUGH = 1e-14  # of what the first sweep moved, squared: where it ends
@@ -14,11 +15,11 @@ PASSES = 50  # over the rows of the full weights, at most
 
 
 def weighted(problem: Problem, factors: Factors) -> Factors:
-    """One weight a part: `min |X - sum_k w_k a_k b_k'|` over w >= 0, shared evenly by both factors."""
+    """One weight a part: `min |X - sum_k w_k a_k b_k'|` over w >= 0, shared evenly by all factors."""
     A = factors[0].astype(np.float64)
     linear = np.einsum("ik,ik->k", A, problem.data.cross(factors, 0))
-    w = nonnegative(np.ones((1, A.shape[1])), linear[None], overlaps(problem, factors))[0]
-    return tuple(factor * np.sqrt(w).astype(factor.dtype) for factor in factors)
+    w = nonnegative(np.ones((1, A.shape[1])), linear[None], part_products(problem, factors))[0]
+    return tuple(factor * root(w, len(factors)).astype(factor.dtype) for factor in factors)
 
 
 def mixed(problem: Problem, factors: Factors) -> Factors:
@@ -35,13 +36,6 @@ def mixed(problem: Problem, factors: Factors) -> Factors:
         if np.abs(W - before).max() <= 1e-9 * np.abs(W).max(initial=1.0):
             break
     return factors[0], (B @ W.T).astype(factors[1].dtype)
-
-
-def overlaps(problem: Problem, factors: Factors) -> np.ndarray:
-    """Inner products of parts, `(a_j' a_k) (b_j' b_k)`, without the diagonal of `A A'` where that does not count."""
-    A, B = (factor.astype(np.float64) for factor in factors)
-    ignored = np.square(A).T @ np.square(A) if problem.symmetric == OFF_DIAGONAL else 0.0
-    return gram_of(A) * gram_of(B) - ignored
 
 
 def nonnegative(w: np.ndarray, linear: np.ndarray, grams: np.ndarray) -> np.ndarray:
