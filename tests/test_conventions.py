@@ -1,11 +1,16 @@
 """Scale and order of parts, where some of them are held."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import partwise as pw
 from partwise import structures as s
 from partwise.datasets import make_parts
+from partwise.losses import Frobenius
+from partwise.result.conventions import Convention
+from partwise.run.records import Run
 
 PLANTED = make_parts(30, 20, 4, zeros=0.3, random_state=0)
 LENGTHS = np.array([3.0, 0.2])
@@ -64,3 +69,53 @@ ALL_HELD = {
 def test_it_is_refused_where_no_part_can_be(stated):
     with pytest.raises(ValueError, match="do not allow for any part; use normalize=None"):
         fitted(stated, "H")
+
+
+# -- three factors -----------------------------------------------------------------------------------------------
+
+
+def three_factors(*stated):
+    """Factors in units of their own, and the problem that knows these."""
+    rng = np.random.default_rng(0)
+    structures = tuple(structure.bind((dim, 3), transposed=False, name="A") for structure, dim in stated)
+    problem = SimpleNamespace(structures=structures, rank=3, symmetric=False, exponents=(3, -2, 1), loss=Frobenius())
+    problem.tied = lambda factors: factors
+    return problem, tuple(rng.uniform(size=(dim, 3)) * 10.0 ** rng.integers(-3, 4, 3) for _, dim in stated)
+
+
+def as_array(factors):
+    return np.einsum("ir,jr,kr->ijk", *factors)
+
+
+def norms_of(problem, factors, norm=2):
+    """In the user's units."""
+    return [np.linalg.norm(A, norm, axis=0) * 2.0**e for A, e in zip(factors, problem.exponents, strict=True)]
+
+
+def applied(problem, factors, normalize, sort=False):
+    return Convention(problem, normalize, sort).apply(Run(factors, (), "converged", 0.0)).factors
+
+
+def test_three_factors_are_balanced():
+    problem, factors = three_factors((s.NonNegative(), 4), (s.Free(), 5), (s.NonNegative(), 6))
+    result = applied(problem, factors, "balanced", sort=True)
+    assert np.allclose(as_array(result), as_array(factors))
+    norms = norms_of(problem, result)
+    assert np.allclose(norms, norms[0])
+    assert (np.diff(norms[0]) <= 0).all()
+    dead = factors[0] * np.array([1, 0, 1]), *factors[1:]
+    assert all(not A[:, 1].any() for A in applied(problem, dead, "balanced"))
+
+
+def test_a_factor_of_three_that_is_held_stays():
+    problem, factors = three_factors((s.NonNegative(), 4), (s.UnitNorm(), 5), (s.NonNegative(), 6))
+    for normalize in ("balanced", "A3", ("A1", "l1")):
+        result = applied(problem, factors, normalize)
+        assert np.allclose(as_array(result), as_array(factors))
+        assert np.array_equal(result[1], factors[1])
+        norms = norms_of(problem, result, 1 if normalize == ("A1", "l1") else 2)
+        assert np.allclose({"balanced": norms[0] / norms[2], "A3": norms[2]}.get(normalize, norms[0]), 1)
+    with pytest.raises(ValueError, match=r"normalize='A2' would rescale parts, which .* for A1 and UnitNorm.* for A2"):
+        applied(problem, factors, "A2")
+    with pytest.raises(ValueError, match="normalize must be 'balanced', None, 'A1', 'A2', 'A3', or a pair such as"):
+        applied(problem, factors, "W")

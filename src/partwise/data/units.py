@@ -37,9 +37,10 @@ def power_scaled(A, exponent: int):
         return np.ldexp(A, exponent)
 
 
-def root(values, degree: int):
-    """`values^(1 / degree)`."""
-    return np.sqrt(values) if degree == 2 else np.power(values, 1 / degree)  # they differ in the last bit
+def root(values, degree):
+    """`values^(1 / degree)`, both numbers or arrays, in double precision but for square roots."""
+    # a power of 1/2 may differ from a square root in the last bit
+    return np.sqrt(values) if np.all(np.equal(degree, 2)) else np.power(values, np.divide(1, degree))
 
 
 def shared_units(size: float, magnitudes, dtype) -> tuple[int, ...]:

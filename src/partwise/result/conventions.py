@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..data.names import factor_names
+from ..data.units import root
 from ..problem import Factors, Problem, is_binary
 from ..problem.parts import part_norms
 from ..run.records import Run
@@ -26,67 +28,70 @@ class Convention:
         if self.normalize in ("balanced", None):
             return
         pair = (self.normalize, "l2") if isinstance(self.normalize, str) else self.normalize
-        if not isinstance(pair, tuple) or len(pair) != 2 or pair[0] not in ("W", "H") or pair[1] not in NORMS:
+        if not isinstance(pair, tuple) or len(pair) != 2 or pair[0] not in self.names or pair[1] not in NORMS:
             raise ValueError(
-                "normalize must be 'balanced', None, 'W', 'H', or a pair such as ('H', 'l1') with one of "
-                f"{', '.join(map(repr, NORMS))}; got {self.normalize!r}"
+                f"normalize must be 'balanced', None, {', '.join(map(repr, self.names))}, or a pair such as "
+                f"({self.names[-1]!r}, 'l1') with one of {', '.join(map(repr, NORMS))}; got {self.normalize!r}"
             )
         if self.problem.symmetric:
             raise ValueError(
                 f"normalize={self.normalize!r} would rescale one of two factors, but with "
                 f"symmetric={self.problem.symmetric!r} both are A; use normalize=None"
             )
-        if not self.scalable.any():
-            W, H = self.problem.structures
+        if not self.scalable[self.names.index(pair[0])].any():
+            stated = (f"{s} for {name}" for s, name in zip(self.problem.structures, self.names, strict=True))
             raise ValueError(
-                f"normalize={self.normalize!r} would rescale parts, which {W} for W and {H} for H do not allow for any "
+                f"normalize={self.normalize!r} would rescale parts, which {' and '.join(stated)} do not allow for any "
                 "part; use normalize=None"
             )
         object.__setattr__(self, "normalize", pair)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return factor_names(len(self.problem.structures))
+
     @cached_property
     def scalable(self) -> np.ndarray:
-        """The parts whose scale may go from one factor to the other, (rank,)."""
-        if self.problem.symmetric:
-            return np.zeros(self.problem.rank, dtype=bool)
-        return np.all([structure.scalable(self.problem.rank) for structure in self.problem.structures], axis=0)
+        """Of which factors a part may be rescaled, (order, rank): where it is one alone, none."""
+        free = np.array([structure.scalable(self.problem.rank) for structure in self.problem.structures])
+        return free & (free.sum(axis=0) > 1) & (not self.problem.symmetric)
 
     def apply(self, run: Run) -> Run:
-        """The run with its parts rescaled and reordered; `W H` is the same."""
+        """The run with its parts rescaled and reordered; the model is the same."""
         factors = run.factors
         if self.normalize == "balanced":
             # 0/1 parts of the L1 loss are as they should be
             binary = self.problem.loss.beta is None and is_binary(self.problem.to_user(factors))
             if self.scalable.any() and not binary:
-                factors = self.rescaled(factors, balanced(factors, self.problem.exponents))
+                factors = balanced(factors, self.problem.exponents, self.scalable)
         elif self.normalize is not None:
-            factors = self.rescaled(factors, self.unit_norm(factors))
+            factors = self.unit_norm(factors)
         if self.sort and all(structure.interchangeable for structure in self.problem.structures):
             order = np.argsort(-part_norms(factors, self.problem.symmetric), kind="stable")
             factors = tuple(np.ascontiguousarray(A[:, order]) for A in factors)
         return replace(run, factors=self.problem.tied(factors))
 
-    def rescaled(self, factors: Factors, other: Factors) -> Factors:
-        """Parts that may be rescaled as in the other factors, which have the same parts; those that are held as they
-        are."""
-        return tuple(np.where(self.scalable, B, A) for A, B in zip(factors, other, strict=True))
-
     def unit_norm(self, factors: Factors) -> Factors:
-        """The parts of one factor to norm 1 in the user's units, the scale to the other factor."""
+        """The parts of one factor to norm 1 in the user's units, the scale to the first of the others that takes it."""
         name, norm = self.normalize
-        mode = "WH".index(name)
+        mode = self.names.index(name)
         length = np.linalg.norm(factors[mode].astype(np.float64), NORMS[norm], axis=0)
-        length = np.ldexp(length, self.problem.exponents[mode])
-        scales = {mode: quotient(1.0, length), 1 - mode: np.where(length > 0, length, 1.0)}
-        return tuple(A * scales[m].astype(A.dtype) for m, A in enumerate(factors))
+        length = np.where(self.scalable[mode], np.ldexp(length, self.problem.exponents[mode]), 1.0)
+        others = [self.scalable[m] & (m != mode) for m in range(len(factors))]
+        takes = np.argmax(others, axis=0)
+        scales = [np.where((takes == m) & (length > 0), length, 1.0) for m in range(len(factors))]
+        scales[mode] = quotient(1.0, length)
+        return tuple(A * scale.astype(A.dtype) for A, scale in zip(factors, scales, strict=True))
 
 
-def balanced(factors: Factors, exponents: Sequence[int]) -> Factors:
-    """The two factors of each part to the same norm, in the user's units; both to 0 where one is."""
-    norms = [np.linalg.norm(A, axis=0) for A in factors]
-    norms[0] = np.ldexp(norms[0], exponents[0] - exponents[1])  # in the units of the other
-    common = np.sqrt(norms[0] * norms[1])
-    return tuple(A * quotient(common, norm).astype(A.dtype) for A, norm in zip(factors, norms, strict=True))
+def balanced(factors: Factors, exponents: Sequence[int], scalable: np.ndarray) -> Factors:
+    """The factors of each part to the same norm, in the user's units, and to 0 where one is 0; only those that may be
+    rescaled, (order, rank)."""
+    norms = np.array([np.linalg.norm(A, axis=0) for A in factors])
+    norms = np.ldexp(norms, np.subtract(exponents, exponents[-1])[:, None])  # in the units of the last
+    common = root(np.prod(norms, axis=0, where=scalable, initial=1), np.maximum(scalable.sum(axis=0), 2))
+    scales = np.where(scalable, [quotient(common, norm) for norm in norms], 1)
+    return tuple(A * scale.astype(A.dtype) for A, scale in zip(factors, scales, strict=True))
 
 
 def quotient(a, b: np.ndarray) -> np.ndarray:
