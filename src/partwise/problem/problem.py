@@ -316,16 +316,20 @@ class Problem:
             return self.data.row_norms(mode)
         return np.sqrt(self.data.power_sums(self.loss.degree, mode))
 
+    def partner(self, mode: int) -> int | None:
+        """Another mode whose structure is scale-free, to take up what this one gives away; None if there is none."""
+        return next((other for other, s in enumerate(self.structures) if other != mode and s.scale_free), None)
+
     def with_norms(self, factors: Factors) -> Factors:
-        """Factors whose components have the norms that a structure asks for, where the other factor can make up for it:
-        `W H` is the same."""
+        """Factors whose components have the norms that a structure asks for, where another factor can make up for it:
+        the model is the same."""
         found = list(factors)
         for mode, structure in enumerate(self.structures):
-            if structure.without_norm is not None and self.structures[1 - mode].scale_free:
+            if structure.without_norm is not None and (partner := self.partner(mode)) is not None:
                 A = found[mode]
                 found[mode] = structure.nearest(A, 0.0)
                 lengths, given = (np.linalg.norm(B.astype(np.float64), axis=0) for B in (A, found[mode]))
-                found[1 - mode] = found[1 - mode] * (lengths / given).astype(A.dtype)
+                found[partner] = found[partner] * (lengths / given).astype(A.dtype)
         return tuple(found)
 
     def without_empty(self, factors: Factors) -> tuple[Problem, Factors]:

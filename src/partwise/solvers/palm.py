@@ -108,9 +108,9 @@ def better_of(structure: Structure, A: np.ndarray, B: np.ndarray, expansion: Qua
 
 
 def relaxed(problem: Problem) -> Problem:
-    """The problem without norms of components that the other factor can make up for."""
+    """The problem without norms of components that another factor can make up for."""
     structures = [
-        structure.without_norm or structure if problem.structures[1 - mode].scale_free else structure
+        structure if problem.partner(mode) is None else structure.without_norm or structure
         for mode, structure in enumerate(problem.structures)
     ]
     return replace(problem, structures=tuple(structures))
