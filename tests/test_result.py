@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from partwise import structures as s
 from partwise.cli import main
 from partwise.data import as_data
 from partwise.io import load
-from partwise.io.write import summary
+from partwise.io.write import summary, write_result
 from partwise.problem import pose
 from partwise.registry import resolve
 from partwise.report import build
@@ -152,3 +153,18 @@ def test_the_share_is_told_everywhere(tmp_path, capsys):
     assert main(["fit", str(tmp_path / "x.npy"), "--rank", "2", "--loss", "kl", "--out", str(tmp_path / "out")]) == 0
     assert "of the deviance explained" in capsys.readouterr().out
     assert 0.5 < json.loads((tmp_path / "out" / "result.json").read_text())["explained"] < 1
+
+
+def test_a_result_of_three_factors(tmp_path):
+    flat = fit(COUNTS, "frobenius")
+    factors = (*flat.factors, np.ones((5, 2)))
+    result = replace(flat, factors=factors, structures=(s.NonNegative(),) * 3)
+    assert repr(result).startswith("<partwise result: 20 x 12 x 5 in 2 parts")
+    assert list(result.named) == ["A1", "A2", "A3"]
+    assert list(summary(result)["structures"]) == ["A1", "A2", "A3"]
+    assert [path.name for path in write_result(result, tmp_path)] == ["A1.npy", "A2.npy", "A3.npy", "result.json"]
+    assert [np.load(tmp_path / f"{name}.npy").shape for name in result.named] == [(20, 2), (12, 2), (5, 2)]
+    with pytest.raises(AttributeError, match=r"is for matrices, and X has 3 modes: see result\.named"):
+        result.W  # noqa: B018
+    with pytest.raises(ValueError, match="certify is for matrices, and X has 3 modes"):
+        result.certify(COUNTS)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .checks import is_positive_int
 from .data import as_data
+from .data.names import factor_names
 from .data.units import times_power
 from .data.validation import (
     checked_callbacks,
@@ -168,7 +169,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
 
 
 def warn_if_infeasible(proof: Certificate, stated: tuple[Structure, ...]) -> None:
-    for name, violation, structure in zip("WH", proof.violations, stated, strict=True):
+    for name, violation, structure in zip(factor_names(len(stated)), proof.violations, stated, strict=True):
         if violation > 0:
             warn(
                 f"{name} is not in the set {structure}: it is off by up to {violation:.1e}. Sets are projected onto in "
@@ -251,7 +252,8 @@ def make_starts(problem: Problem, spec, n_init: int | None, solver: Solver) -> l
 def default_init(problem: Problem) -> Init:
     """Singular vectors where they apply; they know nothing of parts that are given."""
     applies = (
-        problem.data.extremes[0] >= 0
+        len(problem.structures) == 2
+        and problem.data.extremes[0] >= 0
         and problem.rank <= min(problem.data.shape)
         and all(s.nonnegative and (s.interchangeable or s.fixed) for s in problem.structures)
         and all(s.elementwise is not None for s in problem.structures)

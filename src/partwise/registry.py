@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from . import init, losses, solvers, structures
-from .checks import is_real
+from .data.names import factor_names
 from .errors import IncompatibleError, UnknownNameError
 from .problem import Problem
 
@@ -230,7 +230,7 @@ def choose(problem: Problem, spec) -> tuple[solvers.Solver, str]:
 
 def way_out(problem: Problem) -> str:
     """What to do about a structure that goes with least squares alone, where the loss is another; else nothing."""
-    for name, structure in zip("WH", problem.structures, strict=True):
+    for name, structure in zip(factor_names(len(problem.structures)), problem.structures, strict=True):
         entries = structure.elementwise
         if problem.loss.quadratic or (entries is not None and not entries.binary):
             continue
@@ -249,7 +249,7 @@ def instead(structure: structures.Structure, name: str) -> list[str]:
     found = []
     for part in parts:
         if norm := NORMALIZED.get(type(part)):
-            vector = {"W": "sample of W", "H": "feature of H"}[name]
+            vector = {"W": "sample of W", "H": "feature of H"}.get(name, f"row of {name}")
             by_component = f"normalize=({name!r}, {norm!r}) in factorize"
             found.append(
                 by_component if part.per == "component" else f"divide each {vector} by its {norm} norm after the fit"

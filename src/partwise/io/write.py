@@ -18,16 +18,16 @@ from ..result.certificate import Optimality
 def write_result(
     result: Result, folder: str | Path, optimality: Optimality | None = None, feature_names=None
 ) -> list[Path]:
-    """W.npy, H.npy and result.json in a folder, which is made if it does not exist."""
+    """W.npy and H.npy, or what else the factors are called, and result.json in a folder, made if it does not exist."""
     folder, names = checked_folder(folder), checked_names(feature_names, result)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, A in (("W.npy", result.W), ("H.npy", np.ascontiguousarray(result.H))):
-        np.save(folder / name, A)
+    for name, A in result.named.items():
+        np.save(folder / f"{name}.npy", np.ascontiguousarray(A))
     about = summary(result, optimality)
     if names is not None:
         about["feature_names"] = names
     (folder / "result.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-    return [folder / name for name in ("W.npy", "H.npy", "result.json")]
+    return [*(folder / f"{name}.npy" for name in result.named), folder / "result.json"]
 
 
 def checked_folder(folder: str | Path) -> Path:
@@ -75,13 +75,12 @@ def checked_names(names: Iterable | None, result: Result) -> list[str] | None:
 
 def summary(result: Result, optimality: Optimality | None = None) -> dict:
     """What a result says of itself, as plain numbers and text."""
-    m, n = (A.shape[0] for A in result.factors)
     certificate = result.certificate
     about = {
-        "shape": [m, n],
+        "shape": list(result.shape),
         "rank": result.rank,
         "loss": repr(result.loss),
-        "structures": {name: repr(s) for name, s in zip("WH", result.structures, strict=True)},
+        "structures": dict(zip(result.named, map(repr, result.structures), strict=True)),
         "symmetric": result.symmetric,
         "solver": result.solver,
         "reason": result.reason,

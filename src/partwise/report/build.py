@@ -62,15 +62,13 @@ def build(
     if not isinstance(optimality, Optimality | None):
         raise TypeError(f"optimality must be what result.certify(X) returned, got {optimality!r}")
     about = summary(result, optimality)
-    m, n = about["shape"]
     return {
         "title": title,
-        "headline": f"{m} × {n} data in {result.rank} parts, {result.quality}",
+        "headline": f"{' × '.join(map(str, result.shape))} data in {result.rank} parts, {result.quality}",
         "facts": [
             ("loss", about["loss"]),
             *([("model", f"X ~ A A', A being W and H'{OF[result.symmetric]}")] if result.symmetric else []),
-            ("structure of W", about["structures"]["W"]),
-            ("structure of H", about["structures"]["H"]),
+            *((f"structure of {name}", structure) for name, structure in about["structures"].items()),
             ("solver", f"{result.solver}: {result.reason}"),
             (
                 "ended",

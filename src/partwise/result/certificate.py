@@ -83,8 +83,8 @@ def certificate(problem: Problem, run: Run, tol: float) -> Certificate:
 
 def disagreements(problem: Problem, factors: Factors) -> tuple[int, int] | None:
     """In how many entries 0/1 data differ from `W H`, where overlapping 0/1 parts add up, and from its Boolean product;
-    None where not all is 0/1. Parts are multiplied as sparse matrices, some rows at a time."""
-    level = problem.data.level
+    None where not all is 0/1, and X a matrix. Parts are multiplied as sparse matrices, some rows at a time."""
+    level = problem.data.level if len(factors) == 2 else None
     if level is None or times_power(level, sum(problem.exponents)) not in (0, 1) or not is_binary(factors):
         return None
     W, H = sparse.csr_array(factors[0]), sparse.csr_array(factors[1].T)

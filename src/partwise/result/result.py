@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..data import as_data
+from ..data.names import factor_names, matrix_only
 from ..data.validation import OFF_DIAGONAL, checked_data
 from ..losses import Loss
 from ..problem import Factors
@@ -44,12 +45,30 @@ class Result:
     @property
     def W(self) -> np.ndarray:
         """(n_samples, rank)."""
-        return self.factors[0]
+        return self.of_matrix[0]
 
     @property
     def H(self) -> np.ndarray:
         """(rank, n_features)."""
-        return self.factors[1].T
+        return self.of_matrix[1].T
+
+    @property
+    def of_matrix(self) -> Factors:
+        """The factors, if they are two."""
+        if why := matrix_only("a pair of W and H", len(self.factors)):
+            raise AttributeError(f"{why}: see result.named")
+        return self.factors
+
+    @property
+    def named(self) -> dict[str, np.ndarray]:
+        """W and H, or where X has more than two modes A1, A2, ..., (dim, rank)."""
+        names = factor_names(len(self.factors))
+        return {"W": self.W, "H": self.H} if len(names) == 2 else dict(zip(names, self.factors, strict=True))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of X."""
+        return tuple(A.shape[0] for A in self.factors)
 
     @property
     def rank(self) -> int:
@@ -81,11 +100,8 @@ class Result:
         if self.unbounded:
             raise ValueError(self.unbounded)
         data = as_data(checked_data(X))
-        if data.shape != tuple(A.shape[0] for A in self.factors):
-            raise ValueError(
-                f"X has shape {data.shape}, but this result is of a matrix of shape "
-                f"{tuple(A.shape[0] for A in self.factors)}"
-            )
+        if data.shape != self.shape:
+            raise ValueError(f"X has shape {data.shape}, but this result is of a matrix of shape {self.shape}")
         problem = pose_as(self.symmetric, data, self.loss, self.structures, self.rank).normalized()
         factors = problem.from_user(tuple(A.astype(data.dtype, copy=False) for A in self.factors))
         known = optimality(data, problem.relative_error(factors), self.rank, symmetric=bool(self.symmetric))
@@ -98,7 +114,7 @@ class Result:
             return f"certify knows a bound for least squares only, this result minimised {self.loss}"
         if self.symmetric == OFF_DIAGONAL:
             return "certify knows no bound where the diagonal of X does not count (symmetric='off-diagonal')"
-        return None
+        return matrix_only("certify", len(self.factors))
 
     @property
     def plot(self) -> Plots:
@@ -118,9 +134,8 @@ class Result:
         return save(self, path)
 
     def __repr__(self):
-        m, n = (A.shape[0] for A in self.factors)
         return (
-            f"<partwise result: {m} x {n}{self.kind} in {self.rank} parts, {self.quality}, "
+            f"<partwise result: {' x '.join(map(str, self.shape))}{self.kind} in {self.rank} parts, {self.quality}, "
             f"{self.status} after {self.n_iter} iterations of {self.solver}>"
         )
 
