@@ -245,8 +245,8 @@ def test_incompatible_pairs_have_their_own_error():
         (lambda: solvers.Greedy(polish="never"), "polish='never': it must be one of 'each', 'end', None"),
         (lambda: solvers.Greedy(prune=0), "prune=0: it must be a whole number >= 1, or None"),
         (
-            lambda: solvers.ADMM(penalty=(1, 2, 3)),
-            r"penalty=\(1, 2, 3\): it must be a number > 0, a pair of them, or None",
+            lambda: solvers.ADMM(penalty=(1, 0)),
+            r"penalty=\(1, 0\): it must be a number > 0, a tuple of one for each factor, or None",
         ),
         (lambda: solvers.ADMM(enough="x"), "enough='x': it must be a number between 0 and 1"),
         (lambda: solvers.ADMM(replacements=-1), "replacements=-1: it must be a whole number >= 1, or 0"),

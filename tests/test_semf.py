@@ -297,6 +297,11 @@ def test_penalties_are_checked(penalty):
         ADMM(penalty=penalty)
 
 
+def test_penalties_are_as_many_as_factors():
+    with pytest.raises(IncompatibleError, match=r"penalty=\(1, 2, 3\), 3 numbers for 2 factors"):
+        pw.factorize(PLANTED.X, 4, solver=ADMM(penalty=(1, 2, 3)))
+
+
 # -- the user's own projection --------------------------------------------------------------------------
 
 

@@ -48,9 +48,9 @@ EXACT = 1e-7  # relative error at which the search has found what there is
 FINISH = PALM()
 ENOUGH = Rule("a number between 0 and 1", lambda value: is_number(value) and 0 < value < 1)
 PENALTY = Rule(
-    "a number > 0, a pair of them",
+    "a number > 0, a tuple of one for each factor",
     lambda value: all(
-        is_number(v) and v > 0 for v in (value if isinstance(value, tuple) and len(value) == 2 else (value,))
+        is_number(v) and v > 0 for v in (value if isinstance(value, tuple) and len(value) > 1 else (value,))
     ),
 )
 
@@ -59,14 +59,14 @@ PENALTY = Rule(
 class ADMM(Solver):
     """A search with adaptive penalties, then descent (`PALM`) from the best feasible factors it saw.
 
-    `penalty`: the first penalty of W and H, in units of the rank, for X of norm `rank`: a number, or a pair. None: what
-    measured best, another one for each of several starts. `adapt=False` keeps it as it is. `enough`: penalties stay as
-    they are while the error falls by this share from one window of five iterations to the next. `search`: the most
-    iterations of the search; `patience`: those in which the best error must fall by 0.1%. `replacements`: how often a
-    component that is not needed may begin anew.
+    `penalty`: the first penalty of the factors, in units of the rank, for X of norm `rank`: a number, or a tuple of one
+    for each, such as for W and H. None: what measured best, another one for each of several starts. `adapt=False` keeps
+    it as it is. `enough`: penalties stay as they are while the error falls by this share from one window of five
+    iterations to the next. `search`: the most iterations of the search; `patience`: those in which the best error must
+    fall by 0.1%. `replacements`: how often a component of a matrix that is not needed may begin anew.
     """
 
-    penalty: float | tuple[float, float] | None = None
+    penalty: float | tuple[float, ...] | None = None
     adapt: bool = True
     enough: float = 0.05
     search: int = 800
@@ -83,6 +83,11 @@ class ADMM(Solver):
         require(self, search=POSITIVE_INT, patience=POSITIVE_INT, replacements=POSITIVE_INT | 0)
 
     def supports(self, problem):
+        order = len(problem.structures)
+        if isinstance(self.penalty, tuple) and len(self.penalty) != order:
+            return (
+                f"ADMM has penalty={self.penalty}, {len(self.penalty)} numbers for {order} factors: give one for each"
+            )
         return least_squares_only(self, problem)
 
     def prefer(self, problem):
@@ -103,8 +108,8 @@ class ADMM(Solver):
     def init(self, problem, factors, tol, rng):
         rungs = ladder(problem)
         penalty = rungs[self.start % len(rungs)] if self.penalty is None else self.penalty
-        penalties = penalty if isinstance(penalty, tuple) else (penalty, penalty)
-        unit = unit_of(problem)
+        unit, order = unit_of(problem), len(factors)
+        penalties = penalty if isinstance(penalty, tuple) else (penalty,) * order
         splits = [
             Split(A / A.dtype.type(scale), A / A.dtype.type(scale), np.zeros_like(A), problem.rank * first)
             for A, scale, first in zip(factors, scales_of(problem, unit), penalties, strict=True)
@@ -117,8 +122,8 @@ class ADMM(Solver):
             objective=problem.objective(factors),
             splits=tuple(splits),
             unit=unit,
-            window=Progress(),
-            before=Progress(math.inf, math.inf, (math.inf, math.inf)),
+            window=Progress.filled(0.0, order),
+            before=Progress.filled(math.inf, order),
             n_iter=0,
             gained=(0, math.inf),
             fresh=(0, math.inf),
@@ -170,7 +175,7 @@ class ADMM(Solver):
         if ends_window:
             if self.adapt:
                 adapt(problem, state, self.enough)
-            state.before, state.window = state.window, Progress()
+            state.before, state.window = state.window, Progress.filled(0.0, len(factors))
         self.replace_if_stale(problem, state, held)
         self.end_if_over(problem, state)
 
@@ -184,7 +189,7 @@ class ADMM(Solver):
             state.fresh = state.n_iter, math.inf
 
     def may_replace(self, problem: Problem, state: Search) -> bool:
-        able = len(problem.modes) > 1 and all(structure.replaceable for structure in problem.structures)
+        able = len(problem.modes) == len(problem.structures) == 2 and all(s.replaceable for s in problem.structures)
         return able and state.replaced < self.replacements
 
     def end_if_over(self, problem: Problem, state: Search) -> None:

@@ -55,9 +55,14 @@ class Split:
 class Progress(NamedTuple):
     """Errors of the free and of the held copies, and the gaps between them; sums of several iterations, too."""
 
-    free: float = 0.0
-    held: float = 0.0
-    gaps: tuple[float, ...] = (0.0, 0.0)
+    free: float
+    held: float
+    gaps: tuple[float, ...]  # one for each factor
+
+    @classmethod
+    def filled(cls, value: float, order: int) -> Progress:
+        """The same for everything, of so many factors."""
+        return cls(value, value, (value,) * order)
 
     def plus(self, other: Progress) -> Progress:
         gaps = tuple(a + b for a, b in zip(self.gaps, other.gaps, strict=True))
@@ -148,7 +153,7 @@ def adapt(problem: Problem, state: Search, enough: float) -> None:
 
 def begin_anew(problem: Problem, state: Search) -> None:
     """The less used of two nearly parallel components, or the least used of all, becomes the sample that is fitted
-    worst."""
+    worst: a row of a matrix is a column of its other factor."""
     W, H = held_factors(problem, state)
     lengths = np.linalg.norm(H, axis=0)
     used = lengths * np.linalg.norm(W, axis=0)
