@@ -1,4 +1,4 @@
-"""scikit-learn's NMF, and its function form."""
+"""scikit-learn's NMF."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative
 
-from ..data.validation import checked_data
 from ..errors import warn
 from ..factorize import factorize
 from ..init import Init
@@ -19,7 +18,7 @@ from ..run.progress import print_line
 from ..solvers import HALS, MU, Solver
 from ..structures import Elastic, Fixed, NonNegative, Structure
 from .base import Model, whole
-from .sklearn_private import Interval, StrOptions, check_parameters, fit_context, validate_params
+from .sklearn_private import Interval, StrOptions, fit_context
 
 BETA_LOSSES = ("frobenius", "kullback-leibler", "itakura-saito")  # scikit-learn's names
 
@@ -335,38 +334,3 @@ def check_start(A, shape, whom):
     if not A.any():
         raise ValueError(f"Array passed to {whom} is full of zeros.")
     return A
-
-
-@validate_params(
-    {
-        "X": ["array-like", "sparse matrix"],
-        "W": ["array-like", None],
-        "H": ["array-like", None],
-        "update_H": ["boolean"],
-    },
-    prefer_skip_nested_validation=False,
-)
-def non_negative_factorization(X, W=None, H=None, n_components="auto", *, update_H=True, **params):
-    """`sklearn.decomposition.non_negative_factorization`: the function form of `NMF`.
-
-    Parameters
-    ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The data.
-    W, H : array-like, optional
-        The start, with init="custom"; with update_H=False, H is the parts to hold.
-    n_components : int, "auto" or None
-        As in `NMF`.
-    update_H : bool
-        Whether to learn H too, or only W for the given H.
-    **params
-        Any other parameter of `NMF`.
-
-    Returns
-    -------
-    W, H, n_iter
-    """
-    estimator = NMF(n_components=n_components, **params)
-    check_parameters(estimator)
-    result = estimator._factorize(checked_data(X), W, H, update_H)
-    return result.W, np.ascontiguousarray(result.H), result.n_iter

@@ -1,0 +1,42 @@
+"""The function form of `NMF`, as scikit-learn has one."""
+
+import numpy as np
+
+from ..data.validation import checked_data
+from .nmf import NMF
+from .sklearn_private import check_parameters, validate_params
+
+
+@validate_params(
+    {
+        "X": ["array-like", "sparse matrix"],
+        "W": ["array-like", None],
+        "H": ["array-like", None],
+        "update_H": ["boolean"],
+    },
+    prefer_skip_nested_validation=False,
+)
+def non_negative_factorization(X, W=None, H=None, n_components="auto", *, update_H=True, **params):
+    """`sklearn.decomposition.non_negative_factorization`: the function form of `NMF`.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The data.
+    W, H : array-like, optional
+        The start, with init="custom"; with update_H=False, H is the parts to hold.
+    n_components : int, "auto" or None
+        As in `NMF`.
+    update_H : bool
+        Whether to learn H too, or only W for the given H.
+    **params
+        Any other parameter of `NMF`.
+
+    Returns
+    -------
+    W, H, n_iter
+    """
+    estimator = NMF(n_components=n_components, **params)
+    check_parameters(estimator)
+    result = estimator._factorize(checked_data(X), W, H, update_H)
+    return result.W, np.ascontiguousarray(result.H), result.n_iter
