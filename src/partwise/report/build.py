@@ -8,17 +8,14 @@ from importlib.resources import files
 
 import numpy as np
 
-from ..data.validation import OFF_DIAGONAL
 from ..io.write import checked_file, checked_names, summary
 from ..metrics import sparsity
-from ..problem.parts import part_norms
+from ..problem.parts import counts_diagonal, part_norms
 from ..result import Result, plots
 from ..result.certificate import Optimality
 
 MOST_PARTS = 100  # pictures on one page
 TOP_FEATURES = 10
-
-OF = {True: "", OFF_DIAGONAL: "; the diagonal of X does not count"}
 
 ENDINGS = {
     "converged": "it reached the stationarity asked for",
@@ -62,12 +59,13 @@ def build(
     if not isinstance(optimality, Optimality | None):
         raise TypeError(f"optimality must be what result.certify(X) returned, got {optimality!r}")
     about = summary(result, optimality)
+    ignored = "" if counts_diagonal(result.symmetric) else "; the diagonal of X does not count"
     return {
         "title": title,
         "headline": f"{' × '.join(map(str, result.shape))} data in {result.rank} parts, {result.quality}",
         "facts": [
             ("loss", about["loss"]),
-            *([("model", f"X ~ A A', A being W and H'{OF[result.symmetric]}")] if result.symmetric else []),
+            *([("model", f"X ~ A A', A being W and H'{ignored}")] if result.symmetric else []),
             *((f"structure of {name}", structure) for name, structure in about["structures"].items()),
             ("solver", f"{result.solver}: {result.reason}"),
             (

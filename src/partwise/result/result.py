@@ -10,9 +10,10 @@ import numpy as np
 
 from ..data import as_data
 from ..data.names import factor_names, matrix_only
-from ..data.validation import OFF_DIAGONAL, checked_data
+from ..data.validation import checked_data
 from ..losses import Loss
 from ..problem import Factors
+from ..problem.parts import counts_diagonal
 from ..problem.symmetric import pose_as
 from ..run.records import Record
 from ..structures import Structure
@@ -112,7 +113,7 @@ class Result:
         """Why `certify` knows no bound, where it does not."""
         if not self.loss.quadratic:
             return f"certify knows a bound for least squares only, this result minimised {self.loss}"
-        if self.symmetric == OFF_DIAGONAL:
+        if not counts_diagonal(self.symmetric):
             return "certify knows no bound where the diagonal of X does not count (symmetric='off-diagonal')"
         return matrix_only("certify", len(self.factors))
 
@@ -144,7 +145,7 @@ class Result:
         """What is special about the model, in a word or two."""
         if not self.symmetric:
             return ""
-        return ", symmetric off the diagonal," if self.symmetric == OFF_DIAGONAL else ", symmetric,"
+        return ", symmetric," if counts_diagonal(self.symmetric) else ", symmetric off the diagonal,"
 
     @property
     def quality(self) -> str:
