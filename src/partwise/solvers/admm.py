@@ -9,7 +9,7 @@ Each factor has a free copy A, which sees the data, and a held copy U in its set
 
 Beyond the paper: results are the best held copies, improved by descent within the structure, never the free ones; X is
 scaled to norm `rank` where a factor can take up the scale; the test for sufficient decrease has a tolerance of its own;
-components that are not needed begin anew; starts go through several first penalties until one fits.
+components that are not needed are re-initialised; starts go through several first penalties until one fits.
 """
 
 from __future__ import annotations
@@ -22,19 +22,7 @@ import numpy as np
 
 from ..problem import Problem, Quadratic
 from ..run.limits import is_number
-from .admm_search import (
-    Progress,
-    Search,
-    Split,
-    adapt,
-    begin_anew,
-    free_error,
-    held_factors,
-    keep_better,
-    scales_of,
-    scattered,
-    unit_of,
-)
+from .admm_search import Progress, Search, Split, free_error, scales_of, scattered, unit_of
 from .base import WHOLE, Rule, Solver, Step, require
 from .block import least_squares_only
 from .palm import PALM
@@ -63,7 +51,7 @@ class ADMM(Solver):
     for each, such as for W and H. None: what measured best, another one for each of several starts. `adapt=False` keeps
     it as it is. `enough`: penalties stay as they are while the error falls by this share from one window of five
     iterations to the next. `search`: the most iterations of the search; `patience`: those in which the best error must
-    fall by 0.1%. `replacements`: how often a component of a matrix that is not needed may begin anew.
+    fall by 0.1%. `replacements`: how often a component of a matrix that is not needed may be re-initialised.
     """
 
     penalty: float | tuple[float, ...] | None = None
@@ -163,28 +151,28 @@ class ADMM(Solver):
         """See how good the held copies are, and what follows from that."""
         state.n_iter += 1
         ends_window = state.n_iter % WINDOW == 0
-        factors = held_factors(problem, state)
+        factors = state.held_factors(problem)
         fit = problem.fit(factors, problem.modes[-1])
         if all(structure.exact for structure in problem.structures):
-            keep_better(problem, state, factors, fit)
+            state.keep_better(problem, factors, fit)
         elif ends_window:  # what an approximation leaves may be outside the set
             settled = tuple(s.settle(A) for s, A in zip(problem.structures, factors, strict=True))
-            keep_better(problem, state, settled, problem.fit(settled))
+            state.keep_better(problem, settled, problem.fit(settled))
         held = math.sqrt(2 * fit) / state.unit
         state.window = state.window.plus(Progress(error, held, tuple(split.gap for split in state.splits)))
         if ends_window:
             if self.adapt:
-                adapt(problem, state, self.enough)
+                state.adapt(problem, self.enough)
             state.before, state.window = state.window, Progress.filled(0.0, len(factors))
         self.replace_if_stale(problem, state, held)
         self.end_if_over(problem, state)
 
     def replace_if_stale(self, problem: Problem, state: Search, held: float) -> None:
-        """Begin a component anew where the error no longer falls."""
+        """Re-initialise a component where the error no longer falls."""
         if held < (1 - STALE[1]) * state.fresh[1]:
             state.fresh = state.n_iter, held
         elif state.n_iter - state.fresh[0] >= STALE[0] and self.may_replace(problem, state):
-            begin_anew(problem, state)
+            state.reinitialise(problem)
             state.replaced += 1
             state.fresh = state.n_iter, math.inf
 

@@ -93,6 +93,53 @@ class Search:
             sizes = [problem.fit([getattr(split, name) for split in self.splits]) for name in ("free", "held", "dual")]
         return feasible(self.factors, problem) and all(map(math.isfinite, sizes))
 
+    def held_factors(self, problem: Problem) -> Factors:
+        """The held copies as factors of the problem."""
+        scales = scales_of(problem, self.unit)
+        copies = zip((split.held for split in self.splits), scales, strict=True)
+        return tuple(U if scale == 1 else U * U.dtype.type(scale) for U, scale in copies)
+
+    def keep_better(self, problem: Problem, factors: Factors, fit: float) -> None:
+        objective = fit + problem.penalty(factors)
+        if objective < self.objective:
+            self.factors, self.objective = factors, objective
+
+    def adapt(self, problem: Problem, enough: float) -> None:
+        """Algorithm 2 of the paper, on sums over windows: penalties grow for copies that do not come together, and
+        shrink where the data are not heard."""
+        now, before = self.window, self.before
+        further = [gap >= last for gap, last in zip(now.gaps, before.gaps, strict=True)]
+        if now.held < (1 - enough) * before.held:  # (10)
+            return
+        if abs(now.held - now.free) <= NEAR * now.free:  # (11)
+            change = [1 / SHRINK] * len(further)
+        elif any(further[mode] for mode in problem.modes):  # (12)
+            change = [GROW if grows else 1.0 for grows in further]
+        else:  # (13)
+            change = [1 / SHRINK if now.free >= (1 - NEAR) * before.free else GROW] * len(further)
+        least, most = (problem.rank * end for end in RANGE)
+        for split, factor in zip(self.splits, change, strict=True):
+            split.penalty = min(max(split.penalty * factor, least), most)
+
+    def reinitialise(self, problem: Problem) -> None:
+        """The less used of two nearly parallel components, or the least used of all, becomes the sample that is fitted
+        worst: a row of a matrix is a column of its other factor."""
+        W, H = self.held_factors(problem)
+        lengths = np.linalg.norm(H, axis=0)
+        used = lengths * np.linalg.norm(W, axis=0)
+        cosines = np.triu(np.abs(gram_of(H)) / np.maximum(np.outer(lengths, lengths), np.finfo(H.dtype).tiny), 1)
+        pair = np.unravel_index(np.argmax(cosines), cosines.shape)
+        k = min((int(i) for i in pair) if cosines[pair] > PARALLEL else range(problem.rank), key=used.__getitem__)
+        gram, cross = problem.normal_equations((W, H), 0)
+        left = problem.data.row_norms2(0) + np.einsum("ij,ij->i", W, W @ gram - 2 * cross)
+        sample = problem.data.row(0, int(np.argmax(comparable(left, W.dtype))))
+        first, second = self.splits
+        size = float(np.median(np.linalg.norm(second.free, axis=0)))
+        sample = sample * (size / (float(np.linalg.norm(sample)) or 1.0))
+        second.free, second.dual = with_column(second.free, k, sample), with_column(second.dual, k, 0)
+        second.held = problem.structures[1].prox(with_column(second.held, k, sample), 0.0)
+        first.free, first.held, first.dual = (with_column(A, k, 0) for A in (first.free, first.held, first.dual))
+
 
 def unit_of(problem: Problem) -> float:
     """What X is divided by, so that its norm is the rank, where a factor can take up the scale."""
@@ -113,62 +160,11 @@ def scattered(problem: Problem, mode: int, rng: np.random.RandomState) -> np.nda
     return (A * (problem.rank / np.linalg.norm(A))).astype(problem.data.dtype)
 
 
-def held_factors(problem: Problem, state: Search) -> Factors:
-    """The held copies as factors of the problem."""
-    scales = scales_of(problem, state.unit)
-    copies = zip((split.held for split in state.splits), scales, strict=True)
-    return tuple(U if scale == 1 else U * U.dtype.type(scale) for U, scale in copies)
-
-
-def keep_better(problem: Problem, state: Search, factors: Factors, fit: float) -> None:
-    objective = fit + problem.penalty(factors)
-    if objective < state.objective:
-        state.factors, state.objective = factors, objective
-
-
 def free_error(problem: Problem, A: np.ndarray, known: Quadratic, unit: float) -> float:
     """`|X - [[A]]|` of the free copies in the units of the search, from the normal equations of one of them."""
     gram, cross = known
     model = float(np.vdot(gram, gram_of(A))) - 2 * kernels.of(A).inner(A, cross) / unit
     return math.sqrt(max(problem.data.norm2 / unit**2 + model, 0.0))
-
-
-def adapt(problem: Problem, state: Search, enough: float) -> None:
-    """Algorithm 2 of the paper, on sums over windows: penalties grow for copies that do not come together, and shrink
-    where the data are not heard."""
-    now, before = state.window, state.before
-    further = [gap >= last for gap, last in zip(now.gaps, before.gaps, strict=True)]
-    if now.held < (1 - enough) * before.held:  # (10)
-        return
-    if abs(now.held - now.free) <= NEAR * now.free:  # (11)
-        change = [1 / SHRINK] * len(further)
-    elif any(further[mode] for mode in problem.modes):  # (12)
-        change = [GROW if grows else 1.0 for grows in further]
-    else:  # (13)
-        change = [1 / SHRINK if now.free >= (1 - NEAR) * before.free else GROW] * len(further)
-    least, most = (problem.rank * end for end in RANGE)
-    for split, factor in zip(state.splits, change, strict=True):
-        split.penalty = min(max(split.penalty * factor, least), most)
-
-
-def begin_anew(problem: Problem, state: Search) -> None:
-    """The less used of two nearly parallel components, or the least used of all, becomes the sample that is fitted
-    worst: a row of a matrix is a column of its other factor."""
-    W, H = held_factors(problem, state)
-    lengths = np.linalg.norm(H, axis=0)
-    used = lengths * np.linalg.norm(W, axis=0)
-    cosines = np.triu(np.abs(gram_of(H)) / np.maximum(np.outer(lengths, lengths), np.finfo(H.dtype).tiny), 1)
-    pair = np.unravel_index(np.argmax(cosines), cosines.shape)
-    k = min((int(i) for i in pair) if cosines[pair] > PARALLEL else range(problem.rank), key=used.__getitem__)
-    gram, cross = problem.normal_equations((W, H), 0)
-    left = problem.data.row_norms2(0) + np.einsum("ij,ij->i", W, W @ gram - 2 * cross)
-    sample = problem.data.row(0, int(np.argmax(comparable(left, W.dtype))))
-    first, second = state.splits
-    size = float(np.median(np.linalg.norm(second.free, axis=0)))
-    sample = sample * (size / (float(np.linalg.norm(sample)) or 1.0))
-    second.free, second.dual = with_column(second.free, k, sample), with_column(second.dual, k, 0)
-    second.held = problem.structures[1].prox(with_column(second.held, k, sample), 0.0)
-    first.free, first.held, first.dual = (with_column(A, k, 0) for A in (first.free, first.held, first.dual))
 
 
 def inverse(system: np.ndarray) -> np.ndarray:
