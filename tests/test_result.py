@@ -158,7 +158,10 @@ def test_the_share_is_told_everywhere(tmp_path, capsys):
 def test_a_result_of_three_factors(tmp_path):
     flat = fit(COUNTS, "frobenius")
     factors = (*flat.factors, np.ones((5, 2)))
-    result = replace(flat, factors=factors, structures=(s.NonNegative(),) * 3)
+    certificate = replace(flat.certificate, violations=(0.0, 0.0, 0.0))
+    result = replace(flat, factors=factors, structures=(s.NonNegative(),) * 3, certificate=certificate)
+    again = load(result.save(tmp_path / "r.partwise"))
+    assert all(map(np.array_equal, again.factors, factors))
     assert repr(result).startswith("<partwise result: 20 x 12 x 5 in 2 parts")
     assert list(result.named) == ["A1", "A2", "A3"]
     assert list(summary(result)["structures"]) == ["A1", "A2", "A3"]

@@ -42,18 +42,18 @@ def check(result: Result) -> None:
         raise ArchiveError("it is something else")
     check_factors(result.factors)
     check_history(result.history)
-    about, (m, n) = result.certificate, (len(A) for A in result.factors)
+    about, shape = result.certificate, result.shape
     numbers = result.objective, result.fit, result.relative_error, result.data_norm, about.stationarity, about.tol
     path = result.path if isinstance(result.path, tuple) else (None,)
     holds = {
-        "symmetry": result.symmetric in SYMMETRIES and (not result.symmetric or m == n),
+        "symmetry": result.symmetric in SYMMETRIES and (not result.symmetric or shape == shape[:1] * 2),
         "status": result.status in STATUSES,
-        "structures": len(result.structures) == 2,
+        "structures": len(result.structures) == len(shape),
         "objectives": len(result.objectives) > 0 and not any(map(math.isnan, (*numbers, *result.objectives))),
-        "certificate": len(about.violations) == 2 and not any(map(math.isnan, about.violations)),
+        "certificate": len(about.violations) == len(shape) and not any(map(math.isnan, about.violations)),
         "tolerance": 0 <= about.tol < math.inf,
         "dead parts": all(0 <= k < result.rank for k in about.dead_parts),
-        "path": all(isinstance(rung, Rung) and rung.of((m, n)) for rung in path),
+        "path": all(isinstance(rung, Rung) and rung.of(shape) for rung in path),
     }
     for what, right in holds.items():
         if not right:
@@ -62,7 +62,7 @@ def check(result: Result) -> None:
 
 
 def check_factors(factors: Factors) -> None:
-    if len(factors) != 2 or any(A.ndim != 2 or A.dtype not in DTYPES for A in factors):
-        raise ArchiveError("its factors are not two matrices")
+    if len(factors) < 2 or any(A.ndim != 2 or A.dtype not in DTYPES for A in factors):
+        raise ArchiveError("its factors are not two matrices, or more")
     if len({(A.shape[1], A.dtype) for A in factors}) != 1 or not all(np.all(np.isfinite(A)) for A in factors):
         raise ArchiveError("its factors are not of as many parts, or not finite")
