@@ -83,7 +83,7 @@ def stop_after(n):
 def interrupted(path, n, **changes):
     """Leave the checkpoint of a run that ended in the middle: the last before the n-th iteration."""
 
-    class Early(checkpoint.Keeper):
+    class Early(checkpoint.CheckpointWriter):
         def keep(self, snapshot):
             super().keep(snapshot)
             self.writing.result()  # so that the last one is that of the iteration before
@@ -92,7 +92,7 @@ def interrupted(path, n, **changes):
             super().close(None)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(pw.factorize.__globals__, "Keeper", Early)
+        patch.setitem(pw.factorize.__globals__, "CheckpointWriter", Early)
         with pytest.raises(Stop) as caught:
             run(checkpoint=(path, 0), callbacks=[stop_after(n)], **changes)
     assert caught.value.result.status == "callback"
@@ -575,7 +575,7 @@ def test_ctrl_c_while_the_end_is_written_returns_the_result(tmp_path, monkeypatc
     def pressed(self, snapshot):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(checkpoint.Keeper, "close", pressed)
+    monkeypatch.setattr(checkpoint.CheckpointWriter, "close", pressed)
     result = run(checkpoint=tmp_path / "run.partwise")
     assert result.status == "interrupted"
     assert np.array_equal(result.W, run().W)

@@ -31,7 +31,7 @@ from .result import Result
 from .result.certificate import Certificate, certificate
 from .result.conventions import Convention
 from .run import interrupts
-from .run.checkpoint import Keeper, check_iterations, identity_of, name_of, read_checkpoint
+from .run.checkpoint import CheckpointWriter, check_iterations, identity_of, name_of, read_checkpoint
 from .run.limits import Limits
 from .run.loop import Control, solve, warn_if_unfinished
 from .run.progress import Bar, watched
@@ -144,7 +144,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
             snapshot = read_checkpoint(resume, identity, problem, chosen)
             check_iterations(resume, snapshot, max_iter or chosen.max_iter)
         if checkpoint is not None:
-            control.keeper = stack.enter_context(Keeper(*checked_checkpoint(checkpoint), identity))
+            control.writer = stack.enter_context(CheckpointWriter(*checked_checkpoint(checkpoint), identity))
         if watched() if progress is None else progress:
             control.show = stack.enter_context(Bar(control.limits, max_iter or chosen.max_iter, len(starts)))
         run, objectives = solve(problem, starts, chosen, rng, control, snapshot=snapshot)

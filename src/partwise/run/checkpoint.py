@@ -27,7 +27,7 @@ from . import interrupts
 from .records import STATUSES, Snapshot
 
 
-class Keeper:
+class CheckpointWriter:
     """Writes snapshots of one run to one file."""
 
     def __init__(self, path: str | Path, interval: float, identity: dict[str, Any]):
@@ -38,7 +38,7 @@ class Keeper:
         self.pool = ThreadPoolExecutor(1, thread_name_prefix="partwise-checkpoint")
         self.writing: Future | None = None
 
-    def __enter__(self) -> Keeper:
+    def __enter__(self) -> CheckpointWriter:
         return self
 
     def __exit__(self, *_) -> None:

@@ -23,8 +23,8 @@ SLACK = 0.1  # the lowest correction of an estimate: one look should not lead to
 LEFT = 10  # times `tol`: the relative error at which a run that fits exactly may end
 
 
-class Keeper(Protocol):
-    """Who keeps snapshots: see `partwise.run.checkpoint`."""
+class CheckpointWriter(Protocol):
+    """Writes snapshots: see `partwise.run.checkpoint`."""
 
     def due(self) -> bool: ...
 
@@ -40,7 +40,7 @@ class Control:
     limits: Limits
     callbacks: Sequence[Callback] = ()
     show: Callable[[int, Record], None] | None = None  # told the number of the start and its latest record
-    keeper: Keeper | None = None
+    writer: CheckpointWriter | None = None
     until_fit: bool = False  # a start that fits is the last
     clock: Clock = field(init=False)
 
@@ -76,18 +76,18 @@ def solve(
             start = starts[len(objectives)]
             variant = solver.for_start(len(objectives), start.informed)
             earlier = {"objectives": tuple(objectives), "best": best, "iterations": tuple(iterations), "max_iter": cut}
-            journey = Journey(problem, variant, rng, control, earlier)
+            start_run = StartRun(problem, variant, rng, control, earlier)
             try:
-                run = journey.resume(snapshot) if snapshot else journey.begin(start)
+                run = start_run.resume(snapshot) if snapshot else start_run.begin(start)
             except KeyboardInterrupt:  # in a function of the user's, before there was anything new
                 if best is None:
                     raise
                 best = replace(best, status="interrupted")
                 break
-            snapshot, latest = None, journey.snapshot(journey.verdict) if control.keeper else None
+            snapshot, latest = None, start_run.snapshot(start_run.verdict) if control.writer else None
             objectives.append(run.history[-1].objective)
             iterations.append(run.history[-1].n_iter)
-            cut = cut if journey.verdict else iterations[-1]
+            cut = cut if start_run.verdict else iterations[-1]
             if best is None or objectives[-1] < best.history[-1].objective:
                 best = run
             if control.until_fit and fits(problem, run, control.limits):
@@ -96,9 +96,9 @@ def solve(
                 best = replace(best, status=run.status, failure=run.failure)
                 break
         assert best is not None
-        if control.keeper:
+        if control.writer:
             try:
-                control.keeper.close(latest)
+                control.writer.close(latest)
             except KeyboardInterrupt:  # what was found is there all the same
                 best = replace(best, status="interrupted")
     return best, objectives
@@ -110,13 +110,13 @@ def fits(problem: Problem, run: Run, limits: Limits) -> bool:
     return small and problem.penalty(run.factors) == 0 and not dead_parts(run.factors)
 
 
-class Journey:
+class StartRun:
     """One start: the loop over iterations."""
 
     def __init__(self, problem: Problem, solver: Solver, rng: np.random.RandomState, control: Control, earlier: dict):
         self.problem, self.solver, self.rng, self.control = problem, solver, rng, control
         self.earlier = earlier  # what a snapshot says of the starts before this one
-        self.watch = Watch(problem, control, solver.rank_is_limit)
+        self.monitor = Monitor(problem, control, solver.rank_is_limit)
         self.factors: Factors = ()
         self.state: Any = None
         self.whole: dict[str, Any] = {}
@@ -125,7 +125,7 @@ class Journey:
     def begin(self, start: Init) -> Run:
         with self.problem.data.working():
             self.factors = start(self.problem, self.rng)
-            self.verdict = self.watch.record(0, self.factors, *self.watch.measure(self.factors))
+            self.verdict = self.monitor.record(0, self.factors, *self.monitor.measure(self.factors))
             self.state = self.solver.init(self.problem, self.factors, self.control.limits.tol, self.rng)
             self.remember()
             return self.go_on()
@@ -136,7 +136,7 @@ class Journey:
             self.state = self.solver.restore(
                 self.problem, snapshot.factors, self.control.limits.tol, self.rng, snapshot.state
             )
-            self.watch.continue_from(snapshot)
+            self.monitor.continue_from(snapshot)
             self.remember()
             target, reached = self.control.limits.target, snapshot.history[-1].objective
             over = snapshot.status if snapshot.status in OVER else None  # other reasons may no longer hold
@@ -152,7 +152,7 @@ class Journey:
                 interrupts.check()
             if self.verdict:
                 return self.finish(self.verdict)
-            for n_iter in range(self.watch.history[-1].n_iter + 1, max_iter + 1):
+            for n_iter in range(self.monitor.history[-1].n_iter + 1, max_iter + 1):
                 with interrupts.exposed():
                     interrupts.check()
                     step = self.solver.step(self.problem, self.state)
@@ -165,55 +165,55 @@ class Journey:
         except interrupts.TimeIsUp:
             return self.end("time_limit")
         except BaseException:  # an error, or a signal handler of the user's that ends the process
-            if self.control.keeper:
-                self.control.keeper.close(self.snapshot(None))
+            if self.control.writer:
+                self.control.writer.close(self.snapshot(None))
             raise
 
     def arrive(self, n_iter: int, step: Step) -> None:
         """Note where a step ended, and tell whoever wants to know."""
         control = self.control
-        self.factors, self.watch.exact = step.factors, None
-        self.verdict = self.watch.record(n_iter, *step)
+        self.factors, self.monitor.exact = step.factors, None
+        self.verdict = self.monitor.record(n_iter, *step)
         self.remember()
         if control.show:
-            control.show(len(self.earlier["objectives"]), self.watch.history[-1])
-        if not self.verdict and control.keeper and control.keeper.due():
-            control.keeper.keep(self.snapshot(None))
+            control.show(len(self.earlier["objectives"]), self.monitor.history[-1])
+        if not self.verdict and control.writer and control.writer.due():
+            control.writer.keep(self.snapshot(None))
 
     def end(self, status: str) -> Run:
         """The end of a run that was not interrupted: the solver may have better factors for it."""
         with interrupts.finishing():
             better = None if status in OVER else self.solver.close(self.problem, self.state)
         if better is not None:
-            self.factors, self.watch.exact = better, None
+            self.factors, self.monitor.exact = better, None
         return self.finish(status)
 
     def finish(self, status: str) -> Run:
         with interrupts.finishing():
             details = self.solver.details(self.problem, self.state)
-            return replace(self.watch.finish(self.factors, status), details=details)
+            return replace(self.monitor.finish(self.factors, status), details=details)
 
     def remember(self) -> None:
         """Between two steps all is of one piece; what ends a run in the middle of one, Ctrl-C, leaves this."""
-        if self.control.keeper:
+        if self.control.writer:
             drawn = self.solver.draws or not self.whole  # reading the random state takes 0.1 ms
             self.whole = {
                 "random": self.rng.get_state() if drawn else self.whole["random"],
                 "factors": tuple(self.factors),
                 "state": self.solver.kept(self.state),
-                "correction": self.watch.correction,
-                "latest": self.watch.history[-1],  # the lines before it do not change
+                "correction": self.monitor.correction,
+                "latest": self.monitor.history[-1],  # the lines before it do not change
             }
 
     def snapshot(self, status: str | None) -> Snapshot:
         """Of the last moment between two steps."""
         latest = self.whole["latest"]
-        history = (*self.watch.history[: latest.n_iter], latest)
+        history = (*self.monitor.history[: latest.n_iter], latest)
         rest = {name: value for name, value in self.whole.items() if name != "latest"}
         return Snapshot(**self.earlier, history=history, status=status, **rest)
 
 
-class Watch:
+class Monitor:
     """Keeps the history of a run and decides when it is over."""
 
     def __init__(self, problem: Problem, control: Control, partly: bool = False):

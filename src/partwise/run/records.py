@@ -49,6 +49,6 @@ class Snapshot:
     random: tuple  # the state of the random numbers
     factors: Factors
     history: tuple[Record, ...]
-    correction: float  # see `Watch`
+    correction: float  # see `Monitor`
     state: Any  # the solver's
     status: str | None  # None while the start is under way
