@@ -20,7 +20,7 @@ from partwise.bench import machine
 from partwise.datasets import make_parts
 from partwise.oracles import cvx
 from partwise.solvers import Greedy, greedy
-from partwise.solvers.greedy import Rung
+from partwise.solvers.greedy import PathStep
 
 from . import data
 from .pages import ROOT, table
@@ -120,13 +120,13 @@ def watching() -> Iterator[list[tuple[float, str]]]:
         yield steps
 
 
-def check(path: tuple[Rung, ...], start: float) -> None:
+def check(path: tuple[PathStep, ...], start: float) -> None:
     """That bounds are not below gains, and that each part lowered the loss by its gain at least."""
     before = start
-    for rung in path:
-        assert rung.bound >= rung.gain, f"a bound below the gain: {rung}"
-        assert before - rung.objective >= rung.gain - 1e-12 * start, f"a part that gained less than it says: {rung}"
-        before = rung.objective
+    for step in path:
+        assert step.bound >= step.gain, f"a bound below the gain: {step}"
+        assert before - step.objective >= step.gain - 1e-12 * start, f"a part that gained less than it says: {step}"
+        before = step.objective
 
 
 def energy(X: np.ndarray) -> float:
@@ -134,22 +134,22 @@ def energy(X: np.ndarray) -> float:
     return float(np.vdot(X, X)) / 2
 
 
-def gap(rung: Rung) -> float:
+def gap(step: PathStep) -> float:
     """How much larger than this part's `u' P v` another's may be, relative to it."""
-    return float(np.sqrt(rung.bound / rung.gain) - 1)
+    return float(np.sqrt(step.bound / step.gain) - 1)
 
 
 def certificates(kinds: list[Kind]) -> str:
     lines = []
     for kind in kinds:
-        rungs: list[Rung] = []
+        path: list[PathStep] = []
         with watching() as steps:
             for seed in range(SEEDS):
                 X = kind.make(seed)
                 result = pw.factorize(X, kind.rank, solver="greedy", random_state=seed, **SETTINGS)
                 check(result.path, energy(X))
-                rungs += result.path
-        lines.append([kind.name, " × ".join(map(str, X.shape)), kind.rank, *proofs(rungs, steps)])
+                path += result.path
+        lines.append([kind.name, " × ".join(map(str, X.shape)), kind.rank, *proofs(path, steps)])
         print(lines[-1], flush=True)
     header = ["data", "size", "parts", "steps", "closed", "open", "largest gap"]
     header += ["by closed form, nuclear splitting, relaxation", "median step", "longest"]
@@ -157,13 +157,13 @@ def certificates(kinds: list[Kind]) -> str:
     return f"{title}\n\n" + table(header, lines)
 
 
-def proofs(rungs: list[Rung], steps: list[tuple[float, str]]) -> list:
+def proofs(path: list[PathStep], steps: list[tuple[float, str]]) -> list:
     """The cells that tell of these steps."""
-    closed = sum(rung.status == "closed" for rung in rungs)
+    closed = sum(step.status == "closed" for step in path)
     stages = [STAGES[stage] for _, stage in steps]
     used = ", ".join(str(stages.count(name)) for name in ("closed form", "nuclear", "dnn"))
     times = [f"{1e3 * of([seconds for seconds, _ in steps]):.0f} ms" for of in (np.median, np.max)]
-    return [len(rungs), closed, len(rungs) - closed, f"{max(map(gap, rungs)):.1e}", used, *times]
+    return [len(path), closed, len(path) - closed, f"{max(map(gap, path)):.1e}", used, *times]
 
 
 # -- quality -------------------------------------------------------------------------------------------
@@ -386,8 +386,8 @@ def curves(example: Example, ranks: range) -> dict[str, np.ndarray]:
     starts = [[fit(t, init="random", random_state=seed).relative_error for t in ranks] for seed in range(DRAWN)]
     return {
         "random": np.array(starts),
-        "pure": np.array([rung.relative_error for rung in given]),
-        "start": np.array([fit(rung.rank, init=(rung.W, rung.H)).relative_error for rung in given]),
+        "pure": np.array([step.relative_error for step in given]),
+        "start": np.array([fit(step.rank, init=(step.W, step.H)).relative_error for step in given]),
         "each": np.array([fit(t, solver="greedy").relative_error for t in ranks]),
     }
 
@@ -457,9 +457,9 @@ def bounds() -> str:
     for axis, title, (X, rank) in zip(axes, WORDS, cases):
         path = pw.factorize(X, rank, solver="greedy", random_state=0, **SETTINGS).path
         check(path, energy(X))
-        left = [energy(X), *(rung.objective for rung in path[:-1])]
+        left = [energy(X), *(step.objective for step in path[:-1])]
         draw_bounds(axis, path[1:], 100 / np.array(left[1:]), title)
-        most = ", ".join(f"{np.ceil(1000 * rung.bound / before) / 10:.1f}%" for rung, before in zip(path, left))
+        most = ", ".join(f"{np.ceil(1000 * step.bound / before) / 10:.1f}%" for step, before in zip(path, left))
         told.append(f"{most} ({title})")
     axes[0].set_ylabel("gain, % of the loss that was left")
     figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=10)
@@ -468,17 +468,17 @@ def bounds() -> str:
     return "More of what was left than this no part could have gained, step by step: " + "; ".join(told) + "."
 
 
-def draw_bounds(axis, path: tuple[Rung, ...], share: np.ndarray, title: str) -> None:
+def draw_bounds(axis, path: tuple[PathStep, ...], share: np.ndarray, title: str) -> None:
     """A bar for the gain, a mark for the bound, and nothing above it. The first step would dwarf the others."""
-    at = np.array([rung.rank for rung in path])
-    gain, bound = (share * np.array([getattr(rung, name) for rung in path]) for name in ("gain", "bound"))
-    closed, top = np.array([rung.status == "closed" for rung in path]), 1.5 * bound.max()
+    at = np.array([step.rank for step in path])
+    gain, bound = (share * np.array([getattr(step, name) for step in path]) for name in ("gain", "bound"))
+    closed, top = np.array([step.status == "closed" for step in path]), 1.5 * bound.max()
     axis.bar(at, top - bound, 1.0, bottom=bound, color=BARRED, label="no part gains this much: proved")
     axis.bar(at, gain, 0.6, color=GAIN, label="gain of the part that was found")
     for colour, mask, label in ((CLOSED, closed, "bound, closed"), (OPEN, ~closed, "bound, open")):
         axis.hlines(bound[mask], at[mask] - 0.45, at[mask] + 0.45, color=colour, lw=2.5, label=label)
-    for x, y, rung in zip(at[~closed], bound[~closed], (rung for rung in path if rung.status != "closed")):
-        more = f"+{100 * (rung.bound / rung.gain - 1):.1g}%"
+    for x, y, step in zip(at[~closed], bound[~closed], (step for step in path if step.status != "closed")):
+        more = f"+{100 * (step.bound / step.gain - 1):.1g}%"
         axis.annotate(more, (x, y), (0, 4), textcoords="offset points", ha="center", color=OPEN, fontsize=9)
     words = WORDS[title].format(last=np.ceil(bound[-2:].max()))
     axis.text(at.mean(), 0.97 * top, words, ha="center", va="top", fontsize=10)

@@ -32,11 +32,11 @@ network, labels = generate() if path is None else read_football(path)
 
 most = 16 if path is not None else 9
 result = pw.factorize(network, most, symmetric="off-diagonal", solver=pw.solvers.Greedy(keep=True), random_state=0)
-for rung in result.path:
-    print(rung)
+for step in result.path:
+    print(step)
 
 # where a group gains much less than the one before, groups are over and noise begins (the first only fits the density)
-gains = np.array([rung.gain for rung in result.path])
+gains = np.array([step.gain for step in result.path])
 rank = int(np.argmin(gains[2:] / gains[1:-1])) + 2
 A = result.path[rank - 1].W
 group = A.argmax(axis=1)
@@ -46,7 +46,7 @@ print(f"{rank} groups; {purity:.0%} are in a group where most share their label"
 
 figure = Figure(figsize=(11, 4.6), layout="constrained")
 left, right = figure.subplots(1, 2, width_ratios=[1, 1.1])
-left.plot([rung.rank for rung in result.path], [rung.relative_error for rung in result.path], marker="o", markersize=4)
+left.plot([step.rank for step in result.path], [step.relative_error for step in result.path], marker="o", markersize=4)
 left.axvline(rank, color="#c05621", linewidth=1, linestyle="--")
 left.set(title="relative error, off the diagonal", xlabel="groups")
 left.spines[["top", "right"]].set_visible(False)

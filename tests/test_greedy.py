@@ -56,14 +56,14 @@ def blocks(n, rank, rng):
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 def test_every_step_gains_what_its_record_says(polish, weights, dtype, store):
     result = fit(store(X.astype(dtype)), polish=polish, weights=weights)
-    losses = [0.5 * np.square(X).sum(), *(rung.objective for rung in result.path)]
+    losses = [0.5 * np.square(X).sum(), *(step.objective for step in result.path)]
     slack = 1e-9 if dtype == np.float64 else 1e-5
-    assert [rung.rank for rung in result.path] == [1, 2, 3, 4, 5, 6]
-    for before, after, rung in zip(losses, losses[1:], result.path):
-        assert before - after >= rung.gain - slack * losses[0]
-        assert 0 < rung.gain <= rung.bound
-        assert rung.status == "closed"
-        assert rung.relative_error == pytest.approx(np.sqrt(after / losses[0]), rel=1e-3)
+    assert [step.rank for step in result.path] == [1, 2, 3, 4, 5, 6]
+    for before, after, step in zip(losses, losses[1:], result.path):
+        assert before - after >= step.gain - slack * losses[0]
+        assert 0 < step.gain <= step.bound
+        assert step.status == "closed"
+        assert step.relative_error == pytest.approx(np.sqrt(after / losses[0]), rel=1e-3)
     objective = [record.objective for record in result.history]
     assert np.diff(objective).max() <= slack * losses[0]
     assert result.W.dtype == dtype
@@ -87,7 +87,7 @@ def test_one_round_inequality(seed):
     """Of the slides: a step gains at least `(R - R*)^2 / (2 (sum of weights of the best)^2)`; here R* = 0."""
     made = make_parts(30, 25, 5, zeros=0.5, random_state=seed)
     atomic = (np.linalg.norm(made.W, axis=0) * np.linalg.norm(made.H, axis=1)).sum()
-    losses = [0.5 * np.square(made.X).sum(), *(rung.objective for rung in fit(made.X, 8, polish=None).path)]
+    losses = [0.5 * np.square(made.X).sum(), *(step.objective for step in fit(made.X, 8, polish=None).path)]
     for before, after in pairwise(losses):
         assert before - after >= before**2 / (2 * atomic**2) * (1 - 1e-3)  # parts are best to the gap
 
@@ -102,7 +102,7 @@ def test_orthogonal_parts_are_found_by_the_pure_method(seed):
     rng = np.random.default_rng(seed)
     result = fit(blocks(30, 6, rng) @ blocks(30, 6, rng).T, 6, polish=None)
     assert result.relative_error <= 1e-6
-    assert {rung.status for rung in result.path} == {"closed"}
+    assert {step.status for step in result.path} == {"closed"}
 
 
 @pytest.mark.parametrize("seed", many(60))
@@ -154,9 +154,9 @@ CASES = [
 
 @pytest.mark.parametrize("kind, seed", CASES)
 def test_every_step_is_proved(kind, seed):
-    for rung in fit(DATA[kind](seed), 8).path:
-        assert rung.status == "closed"
-        assert np.sqrt(rung.bound / rung.gain) - 1 <= 1e-4
+    for step in fit(DATA[kind](seed), 8).path:
+        assert step.status == "closed"
+        assert np.sqrt(step.bound / step.gain) - 1 <= 1e-4
 
 
 @pytest.mark.parametrize("kind, seed", CASES)
@@ -172,9 +172,9 @@ def test_with_polish_it_is_as_good_as_the_best_of_twenty_starts(kind, seed):
 def test_structureless_noise_may_stay_open_with_both_bounds_in_order():
     Y = np.random.default_rng(0).uniform(size=(30, 25))
     path = fit(Y, 4).path
-    assert {rung.status for rung in path} == {"closed", "open"}
-    assert all(rung.gain <= rung.bound for rung in path)
-    assert "open" in str(next(rung for rung in path if rung.status == "open"))
+    assert {step.status for step in path} == {"closed", "open"}
+    assert all(step.gain <= step.bound for step in path)
+    assert "open" in str(next(step for step in path if step.status == "open"))
 
 
 # -- where it ends ------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def test_it_stops_where_no_part_is_left(dtype, polish):
     rng = np.random.default_rng(0)
     Y = blocks(30, 3, rng).astype(dtype) @ blocks(20, 3, rng).astype(dtype).T
     result = fit(Y, 9, polish=polish)
-    assert np.diff([rung.objective for rung in result.path]).max() < 0
+    assert np.diff([step.objective for step in result.path]).max() < 0
     assert result.rank == 3
     assert result.W.shape == (30, 3)
     assert result.certificate.dead_parts == ()
@@ -223,9 +223,9 @@ def test_odd_data(Y, symmetric, dtype, options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a hub may grow without end
         result = fit(Y, len(Y) + 1, symmetric=symmetric, **options)
-    up = [rung for rung in result.path if rung.status != "pruned"]
-    assert all(rung.gain <= rung.bound for rung in up)
-    assert np.all(np.diff([rung.relative_error for rung in up]) <= 0)
+    up = [step for step in result.path if step.status != "pruned"]
+    assert all(step.gain <= step.bound for step in up)
+    assert np.all(np.diff([step.relative_error for step in up]) <= 0)
     if symmetric != "off-diagonal":
         assert result.certify(Y, one_more=True).one_more.bound >= 0
 
@@ -252,9 +252,9 @@ def test_parts_that_become_superfluous_make_room(seed):
     Y = rng.uniform(size=(12, 10)) * (rng.uniform(size=(12, 10)) < 0.3)
     for weights in ("diagonal", "full"):
         result = fit(Y, 8, polish=None, weights=weights, keep=True)
-        for rung in result.path:
-            assert rung.W.any(axis=0).all()
-            assert rung.H.any(axis=1).all()
+        for step in result.path:
+            assert step.W.any(axis=0).all()
+            assert step.H.any(axis=1).all()
         assert result.rank == 8
 
 
@@ -281,9 +281,9 @@ def test_pruning_takes_the_least_parts_away(symmetric):
     Y = SYMMETRIC if symmetric else X
     result = fit(Y, 8, prune=5, symmetric=symmetric)
     assert result.rank == 5
-    assert [rung.rank for rung in result.path] == [1, 2, 3, 4, 5, 6, 7, 8, 7, 6, 5]
-    assert [rung.status for rung in result.path[8:]] == ["pruned"] * 3
-    assert all(rung.gain <= 0 and np.isnan(rung.bound) for rung in result.path[8:])
+    assert [step.rank for step in result.path] == [1, 2, 3, 4, 5, 6, 7, 8, 7, 6, 5]
+    assert [step.status for step in result.path[8:]] == ["pruned"] * 3
+    assert all(step.gain <= 0 and np.isnan(step.bound) for step in result.path[8:])
     assert result.converged
     assert result.certificate.stationary
     assert result.relative_error <= 1.05 * pw.factorize(Y, 5, symmetric=symmetric, random_state=0).relative_error
@@ -294,20 +294,20 @@ def test_given_parts_are_kept_and_filled_up():
     W, H = np.zeros((40, 4)), np.zeros((4, 30))
     W[:, [1, 3]], H[[1, 3]] = start.W, start.H
     result = pw.factorize(X, 4, solver=Greedy(), init=(W, H), random_state=0)
-    assert [rung.rank for rung in result.path] == [3, 4]
+    assert [step.rank for step in result.path] == [3, 4]
     assert result.relative_error == pytest.approx(fit(rank=4).relative_error, rel=1e-2)
 
 
 def test_factors_of_every_rank_can_be_kept(tmp_path):
     result = fit(rank=4, keep=True)
-    for rung in result.path:
-        assert rung.W.shape == (40, rung.rank)
-        error = np.linalg.norm(X - rung.W @ rung.H) / np.linalg.norm(X)
-        assert error == pytest.approx(rung.relative_error)
+    for step in result.path:
+        assert step.W.shape == (40, step.rank)
+        error = np.linalg.norm(X - step.W @ step.H) / np.linalg.norm(X)
+        assert error == pytest.approx(step.relative_error)
     with pytest.raises(ValueError, match="were not kept: use solver="):
         fit(rank=2).path[0].W  # noqa: B018
     again = pw.load(result.save(tmp_path / "path.partwise"))
-    assert [str(rung) for rung in again.path] == [str(rung) for rung in result.path]
+    assert [str(step) for step in again.path] == [str(step) for step in result.path]
     assert np.array_equal(again.path[2].H, result.path[2].H)
 
 
@@ -324,7 +324,7 @@ def test_killed_on_the_way_it_goes_on_to_the_same_bits(solver, symmetric, tmp_pa
             pw.factorize(Y, 5, max_iter=stop, checkpoint=tmp_path / "run", **options)
         rest = pw.factorize(Y, 5, resume=tmp_path / "run", **options)
         assert np.array_equal(rest.W, whole.W)
-        assert [str(rung) for rung in rest.path] == [str(rung) for rung in whole.path]
+        assert [str(step) for step in rest.path] == [str(step) for step in whole.path]
 
 
 # -- weights ------------------------------------------------------------------------------------------------
@@ -362,7 +362,7 @@ def test_symmetric_data(symmetric, store):
     result = fit(store(SYMMETRIC), 4, symmetric=symmetric)
     assert np.array_equal(result.W, result.H.T)
     status = "closed" if symmetric is True else "not certified"
-    assert {rung.status for rung in result.path} == {status}
+    assert {step.status for step in result.path} == {status}
     others = pw.factorize(SYMMETRIC, 4, symmetric=symmetric, init="random", n_init=10, random_state=0)
     assert result.relative_error <= 1.01 * others.relative_error
 
@@ -380,8 +380,8 @@ def test_large_sparse_data_stay_sparse(symmetric, monkeypatch):
     monkeypatch.setattr(matrices, "ENTRIES", 100)
     monkeypatch.setattr(Sparse, "block", None)  # nothing asks for rows in full
     result = fit(Y, 4, symmetric=symmetric)
-    assert {rung.status for rung in result.path} == {"not certified"}
-    assert all(rung.bound == np.inf for rung in result.path)
+    assert {step.status for step in result.path} == {"not certified"}
+    assert all(step.bound == np.inf for step in result.path)
     assert result.relative_error <= 1.02 * known.relative_error
 
 
@@ -503,7 +503,7 @@ def test_command_line(tmp_path, capsys):
     assert main([*words, "--solver", "greedy(polish='end')"]) == 0
     assert "any one more part lowers the loss by at most" in capsys.readouterr().out
     about = json.loads((tmp_path / "out" / "result.json").read_text())
-    assert [rung["rank"] for rung in about["path"]] == [1, 2, 3, 4]
+    assert [step["rank"] for step in about["path"]] == [1, 2, 3, 4]
     assert about["one_more"]["status"] == "closed"
     assert main([*words, "--structure-h", "free"]) == 0
     assert "one_more=True speaks of nonnegative parts" in capsys.readouterr().err
@@ -556,9 +556,9 @@ def test_a_run_that_is_cut_short_says_so():
 def test_pruning_is_never_worse_than_the_path_at_that_rank(seed):
     noisy = make_parts(15, 12, 5, zeros=0.5, noise=0.3, random_state=seed).X
     result = pw.factorize(noisy, 6, solver=Greedy(prune=2), random_state=0)
-    assert result.objective <= min(rung.objective for rung in result.path if rung.rank == 2)
-    assert [rung.rank for rung in result.path] == [1, 2, 3, 4, 5, 6, 5, 4, 3, 2]
-    assert all(rung.factors is None for rung in result.path)
+    assert result.objective <= min(step.objective for step in result.path if step.rank == 2)
+    assert [step.rank for step in result.path] == [1, 2, 3, 4, 5, 6, 5, 4, 3, 2]
+    assert all(step.factors is None for step in result.path)
 
 
 def test_parts_of_three_factors():

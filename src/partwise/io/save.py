@@ -12,7 +12,7 @@ from ..errors import ArchiveError
 from ..problem import Factors
 from ..result import Result
 from ..run.records import STATUSES
-from ..solvers.greedy import Rung
+from ..solvers.greedy import PathStep
 from .archive import read_archive, write_archive
 from .codec import check_history, decode, encode
 
@@ -53,7 +53,7 @@ def check(result: Result) -> None:
         "certificate": len(about.violations) == len(shape) and not any(map(math.isnan, about.violations)),
         "tolerance": 0 <= about.tol < math.inf,
         "dead parts": all(0 <= k < result.rank for k in about.dead_parts),
-        "path": all(isinstance(rung, Rung) and rung.of(shape) for rung in path),
+        "path": all(isinstance(step, PathStep) and step.of(shape) for step in path),
     }
     for what, right in holds.items():
         if not right:

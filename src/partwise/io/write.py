@@ -107,7 +107,7 @@ def summary(result: Result, optimality: Optimality | None = None) -> dict:
     }
     if result.path:
         names = ("rank", "objective", "relative_error", "gain", "bound", "status")
-        about["path"] = [{name: finite(getattr(rung, name)) for name in names} for rung in result.path]
+        about["path"] = [{name: finite(getattr(step, name)) for name in names} for step in result.path]
     if optimality is not None:
         about["optimality"] = {
             "statement": str(optimality),

@@ -82,7 +82,7 @@ def build(
         "rank": result.rank,
         "convergence": png(plots.convergence(result)),
         "path": png(plots.path(result)) if result.path else None,
-        "rungs": [str(rung) for rung in result.path],
+        "steps": [str(step) for step in result.path],
         "table": part_table(result, names),
         "named": names is not None,
     }

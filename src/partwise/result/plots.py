@@ -81,26 +81,26 @@ def convergence(result: Result):
 
 def path(result: Result):
     """Error against the number of parts, and what each part gained against what any could have. A matplotlib Figure."""
-    rungs = [rung for rung in result.path if rung.status != "pruned"]
-    if not rungs:
+    steps = [step for step in result.path if step.status != "pruned"]
+    if not steps:
         raise ValueError("this result has no path: factorize with solver='greedy'")
     fig = figures().Figure(figsize=(7.2, 2.7), layout="constrained")
     left, right = fig.subplots(1, 2)
-    left.plot([r.rank for r in rungs], [r.relative_error for r in rungs], color="#2b6cb0", marker="o", markersize=4)
-    pruned = [rung for rung in result.path if rung.status == "pruned"]
+    left.plot([r.rank for r in steps], [r.relative_error for r in steps], color="#2b6cb0", marker="o", markersize=4)
+    pruned = [step for step in result.path if step.status == "pruned"]
     if pruned:
-        down = [rungs[-1], *pruned]
+        down = [steps[-1], *pruned]
         style = {"color": "#c05621", "marker": "o", "markersize": 4, "linestyle": "--", "label": "taken away again"}
         left.plot([r.rank for r in down], [r.relative_error for r in down], **style)
         left.legend(frameon=False, fontsize=8)
     left.set(title="relative error", xlabel="parts", ylim=(0, None))
-    right.bar([r.rank for r in rungs], [r.gain for r in rungs], color="#bee3f8", label="gained by the part")
+    right.bar([r.rank for r in steps], [r.gain for r in steps], color="#bee3f8", label="gained by the part")
     for status, (colour, marker) in {"closed": ("#2b6cb0", "_"), "open": ("#c05621", "^")}.items():
-        known = [r for r in rungs if r.status == status]
+        known = [r for r in steps if r.status == status]
         if known:
             style = {"color": colour, "marker": marker, "label": f"no part gains more ({status})"}
             right.scatter([r.rank for r in known], [r.bound for r in known], zorder=3, **style)
-    if len(rungs) > 1 and all(r.gain > 0 for r in rungs):
+    if len(steps) > 1 and all(r.gain > 0 for r in steps):
         right.set_yscale("log")
     right.set(title="loss lowered, others held", xlabel="parts")
     right.legend(frameon=False, fontsize=8)
@@ -109,7 +109,7 @@ def path(result: Result):
         ax.tick_params(labelsize=8)
         ax.title.set_fontsize(10)
         ax.xaxis.get_major_locator().set_params(integer=True)
-        ax.set_xlim(0.5, max(r.rank for r in rungs) + 0.5)
+        ax.set_xlim(0.5, max(r.rank for r in steps) + 0.5)
     return fig
 
 

@@ -88,7 +88,7 @@ class Result:
 
     @property
     def path(self) -> tuple:
-        """One `partwise.solvers.greedy.Rung` for every number of parts, where the solver went one part at a time."""
+        """One `partwise.solvers.greedy.PathStep` for every number of parts, where the solver adds one at a time."""
         return self.details.get("path", ())
 
     @property

@@ -94,8 +94,8 @@ class ADMM(Solver):
     # -- the state -------------------------------------------------------------------------------------
 
     def init(self, problem, factors, tol, rng):
-        rungs = ladder(problem)
-        penalty = rungs[self.start % len(rungs)] if self.penalty is None else self.penalty
+        choices = ladder(problem)
+        penalty = choices[self.start % len(choices)] if self.penalty is None else self.penalty
         unit, order = unit_of(problem), len(factors)
         penalties = penalty if isinstance(penalty, tuple) else (penalty,) * order
         splits = [

@@ -36,7 +36,7 @@ ALTERNATING = {False: HALS, True: SymmetricCD}  # by whether both factors are on
 
 
 @dataclass(frozen=True, eq=False)
-class Rung:
+class PathStep:
     """One rank on the path of a greedy run, in the user's units."""
 
     rank: int
@@ -79,13 +79,13 @@ class Rung:
 
 
 @dataclass
-class Growth:
+class GreedyState:
     """Where a run is. Parts fill the columns of the factors from the left."""
 
     factors: Factors
     fit: float  # the loss there
     count: int  # of parts
-    path: tuple[Rung, ...]
+    path: tuple[PathStep, ...]
     full: bool  # no more parts are wanted, or none is left
     inner: Any  # the state of the alternating rounds at the end; None before
     tied: bool  # both factors are one
@@ -124,7 +124,7 @@ class Greedy(Solver):
     draws = True
     begins_with = Empty()
     rank_is_limit = True
-    states = (Growth, Rung)
+    states = (GreedyState, PathStep)
 
     def __post_init__(self):
         require(
@@ -161,7 +161,7 @@ class Greedy(Solver):
         given = problem.living(factors)
         count = given[0].shape[1]
         parts, full, tied = padded(problem, given), count == problem.rank, bool(problem.symmetric)
-        return Growth(parts, problem.fit(parts), count, (), full, None, tied, rng, tol)
+        return GreedyState(parts, problem.fit(parts), count, (), full, None, tied, rng, tol)
 
     def kept(self, state):
         kept = twin(state)
@@ -180,7 +180,7 @@ class Greedy(Solver):
         return state
 
     def details(self, problem, state):
-        return {"path": state.path if self.keep else tuple(replace(rung, factors=None) for rung in state.path)}
+        return {"path": state.path if self.keep else tuple(replace(step, factors=None) for step in state.path)}
 
     def step(self, problem, state):
         if not state.full:
@@ -202,7 +202,7 @@ class Greedy(Solver):
         state.factors = padded(problem, step.factors)
         return step._replace(factors=state.factors)
 
-    def grow(self, problem: Problem, state: Growth) -> Step:
+    def grow(self, problem: Problem, state: GreedyState) -> Step:
         """One more part."""
         parts = compact(state)
         atom = next_atom(problem, parts, state.rng, self.gap, self.certify)
@@ -212,12 +212,12 @@ class Greedy(Solver):
         grown = [np.column_stack([A, (root * x).astype(A.dtype)]) for A, x in zip(parts, (atom.u, atom.v), strict=True)]
         return self.arrive(problem, state, problem.tied(tuple(grown)), atom)
 
-    def stay(self, state: Growth) -> Step:
+    def stay(self, state: GreedyState) -> Step:
         """No part is left to find."""
         state.full = True
         return Step(state.factors, state.fit, np.inf)
 
-    def shrink(self, problem: Problem, state: Growth) -> Step:
+    def shrink(self, problem: Problem, state: GreedyState) -> Step:
         """One part less: the one whose loss raises the objective least."""
         parts = compact(state)
         left = np.delete(np.arange(state.count), np.argmin(importance(problem, parts)))
@@ -226,19 +226,19 @@ class Greedy(Solver):
             self.take_better(problem, state)
         return Step(state.factors, state.fit, np.inf)
 
-    def take_better(self, problem: Problem, state: Growth) -> None:
+    def take_better(self, problem: Problem, state: GreedyState) -> None:
         """The parts that were there on the way up, where they are better than as many on the way down."""
         *earlier, last = state.path
-        way_up = (rung for rung in earlier if rung.rank == last.rank and rung.status != "pruned")
-        best = min(way_up, key=lambda rung: rung.objective, default=last)
+        way_up = (step for step in earlier if step.rank == last.rank and step.status != "pruned")
+        best = min(way_up, key=lambda step: step.objective, default=last)
         if best.objective < last.objective:
             parts = problem.from_user(best.kept)
             gained = last.gain + last.objective - best.objective
             state.factors, state.fit = padded(problem, parts), replace(problem, rank=best.rank).fit(parts)
             state.path = (*earlier, replace(best, gain=gained, bound=np.nan, status="pruned"))
 
-    def arrive(self, problem: Problem, state: Growth, parts: Factors, atom: Atom | None) -> Step:
-        """At another number of parts: weights, polish, and a rung of the path."""
+    def arrive(self, problem: Problem, state: GreedyState, parts: Factors, atom: Atom | None) -> Step:
+        """At another number of parts: weights, polish, and a step of the path."""
         narrow = replace(problem, rank=parts[0].shape[1])
         parts = WEIGHTS[self.weights](narrow, parts)
         if self.polish == "each":
@@ -252,12 +252,12 @@ class Greedy(Solver):
         if atom is not None and fit >= before:  # rounding has the last word
             return self.stay(state)
         state.factors, state.fit, state.count = padded(problem, parts), fit, narrow.rank
-        state.path += (self.rung(narrow, parts, (fit, before - fit), atom),)
+        state.path += (self.path_step(narrow, parts, (fit, before - fit), atom),)
         enough = narrow.relative(fit) <= self.target_error or len(state.path) >= MOST * problem.rank
         state.full = state.full or state.count == problem.rank or enough
         return Step(state.factors, fit, np.inf)
 
-    def rung(self, problem: Problem, parts: Factors, about: tuple[float, float], atom: Atom | None) -> Rung:
+    def path_step(self, problem: Problem, parts: Factors, about: tuple[float, float], atom: Atom | None) -> PathStep:
         """What there is to tell of the parts so far, the last of which is the atom, or of one taken away;
         `about`: the loss, and by how much it fell."""
         (fit, gained), bound, status = about, np.nan, "pruned"
@@ -266,7 +266,7 @@ class Greedy(Solver):
             status = atom.status
         kept = problem.to_user(parts) if self.keep or problem.rank == self.prune else None
         objective, gained, bound = map(problem.user_objective, (fit, gained, bound))
-        return Rung(problem.rank, objective, problem.relative(fit), gained, bound, status, kept)
+        return PathStep(problem.rank, objective, problem.relative(fit), gained, bound, status, kept)
 
 
 def curvature_of(problem: Problem, atom: Atom) -> float:
@@ -274,7 +274,7 @@ def curvature_of(problem: Problem, atom: Atom) -> float:
     return float(part_products(problem, (atom.u[:, None], atom.v[:, None]))[0, 0])
 
 
-def compact(state: Growth) -> Factors:
+def compact(state: GreedyState) -> Factors:
     """The parts there are."""
     parts = tuple(np.ascontiguousarray(A[:, : state.count]) for A in state.factors)
     return parts[:1] * len(parts) if state.tied else parts
