@@ -547,7 +547,7 @@ def test_a_start_with_all_parts_leaves_nothing_to_find():
 
 
 def test_a_run_that_is_cut_short_says_so():
-    with pytest.warns(ConvergenceWarning, match=r"The solver was not through: raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match=r"The solver had not finished: raise max_iter"):
         result = pw.factorize(X, 6, solver="greedy", max_iter=3, random_state=0)
     assert (result.status, result.rank) == ("max_iter", 3)
 

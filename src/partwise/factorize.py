@@ -250,7 +250,7 @@ def make_starts(problem: Problem, spec, n_init: int | None, solver: Solver) -> l
 
 
 def default_init(problem: Problem) -> Init:
-    """Singular vectors where they apply; they know nothing of parts that are given."""
+    """SVD-based where that applies; it ignores parts that are given."""
     applies = (
         len(problem.structures) == 2
         and problem.data.extremes[0] >= 0

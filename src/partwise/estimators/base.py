@@ -51,7 +51,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def whole(result: Result) -> Result:
+def raise_if_interrupted(result: Result) -> Result:
     """The result, unless Ctrl-C cut it short: an estimator is fitted or it is not."""
     if result.status == "interrupted":
         raise KeyboardInterrupt

@@ -13,7 +13,7 @@ from ..result import Result
 from ..run.progress import print_line
 from ..solvers import Solver
 from ..structures import Fixed, NonNegative, Sparse, Structure, UnitNorm
-from .base import Model, whole
+from .base import Model, raise_if_interrupted
 from .sklearn_private import Interval, fit_context
 
 
@@ -168,4 +168,4 @@ class Dictionary(Model):
             random_state=self.random_state,
             **settings,
         )
-        return whole(result)
+        return raise_if_interrupted(result)

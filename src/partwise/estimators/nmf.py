@@ -17,7 +17,7 @@ from ..result import Result
 from ..run.progress import print_line
 from ..solvers import HALS, MU, Solver
 from ..structures import Elastic, Fixed, NonNegative, Structure
-from .base import Model, whole
+from .base import Model, raise_if_interrupted
 from .sklearn_private import Interval, StrOptions, fit_context
 
 BETA_LOSSES = ("frobenius", "kullback-leibler", "itakura-saito")  # scikit-learn's names
@@ -208,7 +208,7 @@ class NMF(Model):
         )
         if update_H:
             self._n_components = result.rank  # scikit-learn's name; solvers may need fewer parts than they may have
-        return whole(result)
+        return raise_if_interrupted(result)
 
     def _loss(self) -> Loss:
         if self.loss is not None and self.beta_loss != "frobenius":

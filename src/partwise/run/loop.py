@@ -119,7 +119,7 @@ class StartRun:
         self.monitor = Monitor(problem, control, solver.rank_is_limit)
         self.factors: Factors = ()
         self.state: Any = None
-        self.whole: dict[str, Any] = {}
+        self.consistent: dict[str, Any] = {}
         self.verdict: str | None = None  # why the loop ended, if it did before its iterations were used up
 
     def begin(self, start: Init) -> Run:
@@ -194,11 +194,11 @@ class StartRun:
             return replace(self.monitor.finish(self.factors, status), details=details)
 
     def remember(self) -> None:
-        """Between two steps all is of one piece; what ends a run in the middle of one, Ctrl-C, leaves this."""
+        """Keep the last consistent state, so that Ctrl-C in mid-step loses only that step."""
         if self.control.writer:
-            drawn = self.solver.draws or not self.whole  # reading the random state takes 0.1 ms
-            self.whole = {
-                "random": self.rng.get_state() if drawn else self.whole["random"],
+            drawn = self.solver.draws or not self.consistent  # reading the random state takes 0.1 ms
+            self.consistent = {
+                "random": self.rng.get_state() if drawn else self.consistent["random"],
                 "factors": tuple(self.factors),
                 "state": self.solver.kept(self.state),
                 "correction": self.monitor.correction,
@@ -207,9 +207,9 @@ class StartRun:
 
     def snapshot(self, status: str | None) -> Snapshot:
         """Of the last moment between two steps."""
-        latest = self.whole["latest"]
+        latest = self.consistent["latest"]
         history = (*self.monitor.history[: latest.n_iter], latest)
-        rest = {name: value for name, value in self.whole.items() if name != "latest"}
+        rest = {name: value for name, value in self.consistent.items() if name != "latest"}
         return Snapshot(**self.earlier, history=history, status=status, **rest)
 
 
@@ -324,7 +324,7 @@ def warn_if_unfinished(run: Run, limits: Limits) -> None:
         "times less: raise max_iter, or loosen tol if the objective in result.history no longer moves."
     )
     if last.stationarity <= limits.tol:
-        reason = "The solver was not through: raise max_iter."
+        reason = "The solver had not finished: raise max_iter."
     warn(
         f"Maximum number of iterations {last.n_iter} reached. Increase it to improve convergence. {reason}",
         ConvergenceWarning,
