@@ -32,7 +32,7 @@ COLUMNS = ("n_iter", "time", "objective", "stationarity")  # of a history that d
 
 def kinds() -> dict[str, Any]:
     """The classes that files may hold, by name: ours, and the states of all solvers there are."""
-    return _own_kinds() | {cls.__name__: cls for solver in heirs(Solver) for cls in solver.states}
+    return _own_kinds() | {cls.__name__: cls for solver in all_subclasses(Solver) for cls in solver.states}
 
 
 @cache
@@ -56,8 +56,8 @@ def name_of(value: Any) -> str | None:
     return next((name for name, cls in kinds().items() if cls is type(value)), None)
 
 
-def heirs(cls: Any) -> list[Any]:
-    return [cls, *(heir for child in cls.__subclasses__() for heir in heirs(child))]
+def all_subclasses(cls: Any) -> list[Any]:
+    return [cls, *(subclass for child in cls.__subclasses__() for subclass in all_subclasses(child))]
 
 
 def encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -93,10 +93,10 @@ WRITERS: dict[type, Callable[[Any, dict[str, np.ndarray]], Any]] = {
 
 
 def fields(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass or named tuple, but for those that are made anew."""
+    """The fields of a dataclass or named tuple, but for transient ones."""
     if hasattr(value, "_asdict"):
         return value._asdict()
-    skipped = getattr(value, "made_anew", ())
+    skipped = getattr(value, "transient", ())
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.name not in skipped}
 
 
@@ -136,7 +136,7 @@ def defaults(cls: Any) -> dict[str, Any]:
     """What fields have that a file says nothing of."""
     if hasattr(cls, "_make"):
         return dict(cls._field_defaults)
-    own = {field.name: field for field in dataclasses.fields(cls) if field.name not in getattr(cls, "made_anew", ())}
+    own = {field.name: field for field in dataclasses.fields(cls) if field.name not in getattr(cls, "transient", ())}
     made = {name: f.default_factory() for name, f in own.items() if f.default_factory is not dataclasses.MISSING}
     return made | {name: f.default for name, f in own.items() if f.default is not dataclasses.MISSING}
 
@@ -144,7 +144,7 @@ def defaults(cls: Any) -> dict[str, Any]:
 def check_fields(name: str, cls: Any, values: dict[str, Any]) -> None:
     """Whether all fields are there, no others, and each of its type."""
     expected = set(getattr(cls, "_fields", ()) or (field.name for field in dataclasses.fields(cls)))
-    expected -= set(getattr(cls, "made_anew", ()))
+    expected -= set(getattr(cls, "transient", ()))
     if missing := expected - set(values):
         raise ArchiveError(f"its {name} lacks {', '.join(sorted(missing))}")
     if unknown := set(values) - expected:

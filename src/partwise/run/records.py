@@ -35,7 +35,7 @@ class Run:
     failure: Exception | None = None  # what a callback raised
     details: dict[str, Any] = field(default_factory=dict)  # what else its solver tells
 
-    made_anew = ("failure",)  # not kept in files
+    transient = ("failure",)  # not kept in files
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class Search:
     over: bool  # the search; what follows is descent
     descent: Descent
 
-    made_anew: ClassVar[tuple[str, ...]] = ("unit",)
+    transient: ClassVar[tuple[str, ...]] = ("unit",)
 
     def valid(self, problem: Problem) -> bool:
         with np.errstate(all="ignore"):

@@ -65,14 +65,14 @@ class Solver(ABC):
 
     def kept(self, state: Any) -> Any:
         """The state as it is now, whatever later steps do to it: what has to be kept to go on with the same bits."""
-        kept = twin(state)
+        kept = shallow_copy(state)
         for name, value in vars(state).items():
             if type(value) in (list, *self.states) and not isinstance(value, tuple):
-                setattr(kept, name, twin(value))
+                setattr(kept, name, shallow_copy(value))
         return kept
 
     def restore(self, problem: Problem, factors: Factors, tol: float, rng: np.random.RandomState, kept: Any) -> Any:
-        """The state again, from what was kept of it in a file: checked, with the fields named in its `made_anew` from a
+        """The state again, from what was kept of it in a file: checked, with the fields named in its `transient` from a
         fresh one."""
         check_factors(factors, problem)
         drawn = rng.get_state()
@@ -103,7 +103,7 @@ def require(solver: Solver, **rules: Rule) -> None:
             raise ValueError(f"{type(solver).__name__} cannot have {name}={value!r}: it must be {rule.says}")
 
 
-def twin(value: Any) -> Any:
+def shallow_copy(value: Any) -> Any:
     """A copy that shares what is inside; several times faster than `copy.copy`, and made at every step."""
     if isinstance(value, list):
         return value[:]
@@ -115,7 +115,7 @@ def twin(value: Any) -> Any:
 def unlike(kept: Any, fresh: Any, problem: Problem, name: str = "it") -> str | None:
     """None, or what is wrong with a value out of a file that should be like a fresh one: of the same types, lengths,
     shapes and order, field by field; an empty tuple of a fresh one stands for any number of items. Numbers are numbers,
-    counts are not negative, and `valid(problem)` of a class says what else holds. Fields in `made_anew` are filled in.
+    counts are not negative, and `valid(problem)` of a class says what else holds. Fields in `transient` are filled in.
 
     Kernels trust all this.
     """
@@ -161,9 +161,9 @@ def parts_of(kept: Any, fresh: Any) -> list[tuple[Any, Any, Any]] | None:
         return list(zip(range(len(fresh)), kept, fresh, strict=True)) if len(kept) == len(fresh) else None
     if not hasattr(fresh, "__dict__"):
         return []
-    anew = {name: vars(fresh)[name] for name in getattr(fresh, "made_anew", ())}
-    vars(kept).update(anew)
-    return [(name, getattr(kept, name), value) for name, value in vars(fresh).items() if name not in anew]
+    transient = {name: vars(fresh)[name] for name in getattr(fresh, "transient", ())}
+    vars(kept).update(transient)
+    return [(name, getattr(kept, name), value) for name, value in vars(fresh).items() if name not in transient]
 
 
 def check_factors(factors: Sequence[Any], problem: Problem) -> None:

@@ -31,7 +31,7 @@ class Momentum:
     shrink: float = 1.5
     resting: bool = True  # no extrapolation in the first step, and after a failure, so that it succeeds
 
-    made_anew: ClassVar[tuple[str, ...]] = ("growth", "ceiling_growth", "shrink")
+    transient: ClassVar[tuple[str, ...]] = ("growth", "ceiling_growth", "shrink")
 
     def valid(self, problem: Problem) -> bool:
         return 0 <= self.beta <= 1 and 0 <= self.ceiling <= 1
@@ -67,7 +67,7 @@ class State:
     objective: float  # at the factors
     stationarity: list[float]  # the latest estimate of each mode, from before its last update
 
-    made_anew: ClassVar[tuple[str, ...]] = ("expansions", "boxes", "rng", "tol")
+    transient: ClassVar[tuple[str, ...]] = ("expansions", "boxes", "rng", "tol")
 
     def valid(self, problem: Problem) -> bool:
         return all(feasible(factors, problem) for factors in (self.factors, self.points, self.origins))

@@ -20,7 +20,7 @@ from ..init.empty import Empty
 from ..oracles.chain import GAP, Atom, next_atom
 from ..problem import Factors, Problem
 from ..problem.parts import part_products
-from .base import AT_LEAST_0, WHOLE, Solver, Step, feasible, one_of, require, twin
+from .base import AT_LEAST_0, WHOLE, Solver, Step, feasible, one_of, require, shallow_copy
 from .block import least_squares_only
 from .hals import HALS
 from .symmetric_cd import SymmetricCD
@@ -92,7 +92,7 @@ class GreedyState:
     rng: np.random.RandomState
     tol: float
 
-    made_anew: ClassVar[tuple[str, ...]] = ("tied", "rng", "tol")
+    transient: ClassVar[tuple[str, ...]] = ("tied", "rng", "tol")
 
     def valid(self, problem: Problem) -> bool:
         empty = self.count <= problem.rank and not any(A[:, self.count :].any() for A in self.factors)
@@ -164,7 +164,7 @@ class Greedy(Solver):
         return GreedyState(parts, problem.fit(parts), count, (), full, None, tied, rng, tol)
 
     def kept(self, state):
-        kept = twin(state)
+        kept = shallow_copy(state)
         if state.inner is not None:
             kept.inner = ALTERNATING[state.tied]().kept(state.inner)
         return kept

@@ -43,7 +43,7 @@ class Projection(Structure):
     transposed: bool = False
     exponent: int = 0
     stage = 5
-    made_anew = ("function",)
+    transient = ("function",)
 
     def __post_init__(self):
         if "function" not in vars(self):

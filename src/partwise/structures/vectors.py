@@ -36,8 +36,8 @@ class Vectors(WithEntrywise):
     counts: tuple[int, ...] = ()
     entries: Elementwise = FREE
 
-    sized: Any = field(default=None, init=False)  # what else fixes their size: a `FixedSize`
-    made_anew = ("sized",)
+    sized: Any = field(default=None, init=False)  # what else fixes their size: a `Sized`
+    transient = ("sized",)
 
     core: ClassVar[int] = 0  # a class with its own rule for the values has another number
     stage = 2
