@@ -66,7 +66,7 @@ def sides(problem: Problem, X: np.ndarray) -> dict[str, Callable]:
         "one part at a time, equal sparsity": peer(single_columns),
         "pairs, grid of 20": peer(pairwise, grid=20),
         "pairs, grid of 100": peer(pairwise, grid=100),
-        "`admm`": lambda W, A: iterations(problem, (W, A), ADMM().for_start(0, informed=False)),
+        "`admm`": lambda W, A: iterations(problem, (W, A), ADMM().variant(0, informed=False)),
     }
 
 

@@ -299,7 +299,7 @@ def iterations() -> str:
 def costs(X, rank: int, codes, parts) -> list[str]:
     """Milliseconds of an iteration, its products and its projections, and the ratio that is to stay small."""
     problem = pose(as_data(X), pw.losses.Frobenius(), (codes, parts), rank).normalized()
-    solver, rng = ADMM(replacements=0).for_start(0, informed=False), np.random.RandomState(0)
+    solver, rng = ADMM(replacements=0).variant(0, informed=False), np.random.RandomState(0)
     state = solver.init(problem, Random()(problem, rng), 0.0, rng)
     with problem.data.working():
         for _ in range(5):

@@ -333,7 +333,7 @@ def settings_for(solver):
     """A small problem that a solver is for."""
     loss, structure = loss_for(solver), tables_needed(solver)
     about = {"symmetric": True} if loss is None else {"loss": loss, "structure_W": structure}
-    start = {} if solver.begins_with else {"n_init": 2, "init": "random"}
+    start = {} if solver.default_init else {"n_init": 2, "init": "random"}
     limits = {"progress": False, "max_iter": 8, "tol": 0.0}
     data = {"X": PLANTED.X @ PLANTED.X.T if loss is None else PLANTED.X, "rank": 3}
     return {**data, "solver": solver, **about, **start, **limits}

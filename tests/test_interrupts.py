@@ -56,7 +56,7 @@ def _nothing_is_left_behind():
 @pytest.mark.parametrize("name", SOLVERS)
 def test_ctrl_c_at_any_moment_returns_the_best_so_far(name, store):
     solver = SOLVERS[name]
-    problem, start = problem_for(solver, X, 12, store=store), solver.begins_with or Random()
+    problem, start = problem_for(solver, X, 12, store=store), solver.default_init or Random()
     limits = Limits(max_iter=10**6, tol=0.0)
 
     def run():
@@ -277,7 +277,7 @@ def test_the_time_limit_holds_in_the_middle_of_a_step(name, clock):
     """Even of a step that finds a whole part."""
     solver = SOLVERS[name]
     problem, rng = problem_for(solver, X[:60, :40], 4), np.random.RandomState(0)
-    start = Given(problem.to_user((solver.begins_with or Random())(problem, rng)))
+    start = Given(problem.to_user((solver.default_init or Random())(problem, rng)))
     for allowed in (1, 2, 9):
         clock.allowed, clock.asked = allowed, 0
         limits = Limits(max_iter=10**6, tol=0.0, time_limit=1.0)

@@ -227,18 +227,18 @@ def warn_if_overcomplete(problem: Problem, solver: Solver) -> None:
 
 def make_starts(problem: Problem, spec, n_init: int | None, solver: Solver) -> list[Init]:
     """As many starts as asked for, or as the solver takes, from a name, an Init, arrays or a Result."""
-    spec = solver.begins_with if spec is None else spec
+    spec = solver.default_init if spec is None else spec
     if n_init is None:
         n_init = solver.starts(problem) if spec is None or as_init(spec).seeded else 1
     if not is_positive_int(n_init):
         raise ValueError(f"n_init must be a whole number >= 1, got {n_init!r}")
     if spec is None:
-        first = default_init(problem)
+        first = init_for(problem)
         return [first] + [first if first.seeded else Random()] * (n_init - 1)
     start = as_init(spec)
     if start.for_l1 and problem.loss.beta is not None:
         warn(f"init={start.name!r} fits the L1 loss, and is made for it: for {problem.loss} use init=None or 'random'")
-    if n_init > 1 and start is solver.begins_with:
+    if n_init > 1 and start is solver.default_init:
         name = type(solver).__name__
         raise ValueError(f"{name} begins with no parts, so n_init={n_init} would repeat one run: use n_init=1")
     if n_init > 1 and not start.seeded:
@@ -249,7 +249,7 @@ def make_starts(problem: Problem, spec, n_init: int | None, solver: Solver) -> l
     return [start] * n_init
 
 
-def default_init(problem: Problem) -> Init:
+def init_for(problem: Problem) -> Init:
     """SVD-based where that applies; it ignores parts that are given."""
     applies = (
         len(problem.structures) == 2

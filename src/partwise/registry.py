@@ -215,7 +215,7 @@ def choose(problem: Problem, spec) -> tuple[solvers.Solver, str]:
             others = [] if itself else [name for name, cls in SOLVERS.items() if refusal(cls(), problem) is None]
             hint = f"These can: {', '.join(others)}." if others else way_out(problem)
             raise IncompatibleError(f"{why}. {hint}".strip())
-        return settle(solver, problem, "asked for")
+        return configure(solver, problem, "asked for")
     able = [solver for solver in (cls() for cls in SOLVERS.values()) if refusal(solver, problem) is None]
     if not able:
         if why := way_out(problem):
@@ -225,7 +225,7 @@ def choose(problem: Problem, spec) -> tuple[solvers.Solver, str]:
         right = [name for name, cls in SOLVERS.items() if refusal(cls(), plain) is None] or list(SOLVERS)
         raise IncompatibleError(f"no solver takes this loss with these structures: {reasons(problem, right)}")
     best = max(able, key=lambda solver: solver.prefer(problem)[0])
-    return settle(best, problem, best.prefer(problem)[1])
+    return configure(best, problem, best.prefer(problem)[1])
 
 
 def way_out(problem: Problem) -> str:
@@ -269,7 +269,7 @@ def reasons(problem: Problem, names: list[str]) -> str:
     return "; ".join(f"{', '.join(those)}: {why}" for why, those in told.items())
 
 
-def settle(solver: solvers.Solver, problem: Problem, reason: str) -> tuple[solvers.Solver, str]:
+def configure(solver: solvers.Solver, problem: Problem, reason: str) -> tuple[solvers.Solver, str]:
     """The solver with its settings made up, and all reasons in one sentence."""
-    solver, why = solver.settled(problem)
+    solver, why = solver.configured(problem)
     return solver, "; ".join(filter(None, [reason, why]))

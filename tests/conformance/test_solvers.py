@@ -60,7 +60,7 @@ triples = pytest.mark.parametrize("problem, solver", COMPATIBLE.values(), ids=CO
 
 def beginning(solver):
     """Where a solver begins."""
-    return solver.begins_with or Random()
+    return solver.default_init or Random()
 
 
 def same(factors, others):

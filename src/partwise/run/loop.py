@@ -74,7 +74,7 @@ def solve(
             if best is not None and control.clock.over():
                 break
             start = starts[len(objectives)]
-            variant = solver.for_start(len(objectives), start.informed)
+            variant = solver.variant(len(objectives), start.informed)
             earlier = {"objectives": tuple(objectives), "best": best, "iterations": tuple(iterations), "max_iter": cut}
             start_run = StartRun(problem, variant, rng, control, earlier)
             try:

@@ -85,7 +85,7 @@ class ADMM(Solver):
     def starts(self, problem):
         return len(ladder(problem)) if len(problem.modes) > 1 and not all(s.convex for s in problem.structures) else 1
 
-    def for_start(self, number, informed):
+    def variant(self, number, informed):
         other = copy.copy(self)
         object.__setattr__(other, "start", number)
         object.__setattr__(other, "informed", informed)

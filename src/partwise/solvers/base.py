@@ -36,7 +36,7 @@ class Solver(ABC):
     draws = False  # random numbers, in its steps
     max_iter = 1000  # steps allowed when the user names no number
     rank_is_limit = False  # it may need fewer parts than it was given: those that stay empty are not handed over
-    begins_with: Any = None  # the Init it begins with where the user names none; None: what suits the problem
+    default_init: Any = None  # the Init it begins with where the user names none; None: what suits the problem
 
     @abstractmethod
     def supports(self, problem: Problem) -> str | None:
@@ -50,12 +50,12 @@ class Solver(ABC):
         """How many starts it takes where the user names no number, at most."""
         return 1
 
-    def for_start(self, number: int, informed: bool) -> Solver:
+    def variant(self, number: int, informed: bool) -> Solver:
         """This solver with the settings for one of several starts, counted from 0, and whether its factors are worth
         anything."""
         return self
 
-    def settled(self, problem: Problem) -> tuple[Solver, str]:
+    def configured(self, problem: Problem) -> tuple[Solver, str]:
         """This solver with the settings it was left to choose, as they measure best for such a problem, and why."""
         return self, ""
 
@@ -93,6 +93,34 @@ class Solver(ABC):
     @abstractmethod
     def step(self, problem: Problem, state: Any) -> Step:
         """One iteration over all free factors. Factors of earlier steps stay as they are."""
+
+
+def is_positive_int(value: Any) -> bool:
+    """Whether it is a whole number, at least 1."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+class Rule(NamedTuple):
+    """What a parameter may be, in words and as a test."""
+
+    says: str
+    holds: Callable[[Any], bool]
+
+    def __or__(self, other: Any) -> Rule:
+        """The rule that also takes one more value, such as None."""
+        same = type(other)
+        return Rule(f"{self.says}, or {other!r}", lambda v: (type(v) is same and v == other) or self.holds(v))
+
+
+WHOLE = Rule("a whole number >= 1", is_positive_int)
+AT_LEAST_0 = Rule("a number >= 0", lambda value: is_number(value) and value >= 0)
+BELOW_1 = Rule("a number from 0 to below 1", lambda value: is_number(value) and 0 <= value < 1)
+
+
+def one_of(*values) -> Rule:
+    return Rule(
+        f"one of {', '.join(map(repr, values))}", lambda value: isinstance(value, str | None) and value in values
+    )
 
 
 def require(solver: Solver, **rules: Rule) -> None:

@@ -122,7 +122,7 @@ class Greedy(Solver):
 
     symmetric = True
     draws = True
-    begins_with = Empty()
+    default_init = Empty()
     rank_is_limit = True
     states = (GreedyState, PathStep)
 

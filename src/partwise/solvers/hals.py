@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .. import kernels
-from ..checks import AT_LEAST_0, Rule, is_positive_int
-from .base import require
+from .base import AT_LEAST_0, Rule, is_positive_int, require
 from .block import BlockDescent, Update, least_squares_only
 
 FEWEST = 4  # sweeps over a factor
@@ -47,7 +46,7 @@ class HALS(BlockDescent):
             return f"HALS has sweeps={self.sweeps}, but there are {len(problem.structures)} factors"
         return least_squares_only(self, problem) or super().supports(problem)
 
-    def settled(self, problem):
+    def configured(self, problem):
         if self.sweeps is not None:
             return self, ""
         if problem.separable:
@@ -74,5 +73,5 @@ class HALS(BlockDescent):
         if self.sweeps is None and problem.separable:
             # nothing else will change: go for the end, where gains are tol^2 of what they were
             return ALONE, min(self.eps, tol**2)
-        sweeps = self.settled(problem)[0].sweeps
+        sweeps = self.configured(problem)[0].sweeps
         return sweeps[mode] if isinstance(sweeps, tuple) else sweeps, self.eps
