@@ -57,7 +57,13 @@ def same(A, B):
 
 
 def run(*data, **changes):
-    stated = {"X": X, "rank": 4, **SETTINGS, **needed(str(changes.get("solver"))), **dict(zip(["X", "rank"], data))}
+    stated = {
+        "X": X,
+        "rank": 4,
+        **SETTINGS,
+        **needed(str(changes.get("solver"))),
+        **dict(zip(["X", "rank"], data, strict=False)),
+    }
     return pw.factorize(**{**stated, **changes})
 
 
@@ -137,7 +143,7 @@ def test_several_starts_that_ended_by_themselves_may_be_given_more_iterations(tm
     """The first two converge, the third is cut short: it goes on as it would have."""
     path, steps, settings = tmp_path / "run.partwise", [], {"n_init": 3, "tol": 1e-2}
     whole = run(**settings, max_iter=1000, callbacks=[lambda record, factors: steps.append(record.n_iter)])
-    lengths = [a for a, b in zip(steps, [*steps[1:], 0]) if b == 0]
+    lengths = [a for a, b in zip(steps, [*steps[1:], 0], strict=True) if b == 0]
     assert len(lengths) == 3
     enough, most = max(lengths[:2]), max(lengths)
     with pytest.raises(Stop):

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("plain_pictures")
 def write_csv(path, X, header=None, names=None):
     lines = [
         ",".join(([] if names is None else [name]) + [repr(float(x)) for x in row])
-        for name, row in zip(names or [""] * len(X), X)
+        for name, row in zip(names or [""] * len(X), X, strict=True)
     ]
     path.write_text("\n".join(([",".join(header)] if header else []) + lines) + "\n")
 

@@ -117,7 +117,7 @@ def test_clone_and_pickle():
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_frames_and_set_output(frame):
     names = [f"feature {j}" for j in range(X.shape[1])]
-    table = frame(dict(zip(names, X.T)))
+    table = frame(dict(zip(names, X.T, strict=True)))
     model = pw.NMF(3, random_state=0)
     assert np.allclose(model.fit_transform(table), pw.NMF(3, random_state=0).fit_transform(X))
     assert list(model.feature_names_in_) == names

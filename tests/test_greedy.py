@@ -59,7 +59,7 @@ def test_every_step_gains_what_its_record_says(polish, weights, dtype, store):
     losses = [0.5 * np.square(X).sum(), *(step.objective for step in result.path)]
     slack = 1e-9 if dtype == np.float64 else 1e-5
     assert [step.rank for step in result.path] == [1, 2, 3, 4, 5, 6]
-    for before, after, step in zip(losses, losses[1:], result.path):
+    for before, after, step in zip(losses[:-1], losses[1:], result.path, strict=True):
         assert before - after >= step.gain - slack * losses[0]
         assert 0 < step.gain <= step.bound
         assert step.status == "closed"
@@ -339,7 +339,7 @@ def parts_of(Y, rank=4, seed=0):
 
 def test_weights_are_the_best_there_are():
     problem, (A, B) = parts_of(X)
-    design = np.column_stack([np.outer(a, b).ravel() for a, b in zip(A.T, B.T)])
+    design = np.column_stack([np.outer(a, b).ravel() for a, b in zip(A.T, B.T, strict=True)])
     assert problem.fit(weighted(problem, (A, B))) == pytest.approx(nnls(design, X.ravel())[1] ** 2 / 2)
     full = np.column_stack([np.outer(a, b).ravel() for a in A.T for b in B.T])
     assert problem.fit(mixed(problem, (A, B))) == pytest.approx(nnls(full, X.ravel())[1] ** 2 / 2, rel=1e-6)

@@ -29,7 +29,7 @@ def test_feasible(start, dtype):
     factors = start(problem, np.random.RandomState(0))
     assert [A.shape for A in factors] == [(25, 4), (18, 4)]
     assert all(A.dtype == dtype and A.flags.c_contiguous for A in factors)
-    assert [st.violation(A) for st, A in zip(problem.structures, factors)] == [0, 0]
+    assert [st.violation(A) for st, A in zip(problem.structures, factors, strict=True)] == [0, 0]
 
 
 @pytest.mark.parametrize("name", ["nndsvd", "nndsvda", "spa", "greedy"])
