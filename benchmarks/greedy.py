@@ -57,7 +57,9 @@ def planted(zeros: float, noise: float, seed: int) -> np.ndarray:
 def patches(count: int, side: int, seed: int) -> np.ndarray:
     """Squares out of faces, one a row."""
     faces, rng = data.images("orl").reshape(-1, *FACE), np.random.default_rng(seed)
-    places = zip(*(rng.integers(limit, size=count) for limit in (len(faces), FACE[0] - side, FACE[1] - side)))
+    places = zip(
+        *(rng.integers(limit, size=count) for limit in (len(faces), FACE[0] - side, FACE[1] - side)), strict=True
+    )
     return np.array([faces[k, i : i + side, j : j + side].ravel() for k, i, j in places])
 
 
@@ -220,7 +222,9 @@ def quality(kinds: list[Kind]) -> str:
 def ratios(runs: list[Ends]) -> list[str]:
     cells = []
     for values in ([end.greedy for end in runs], [end.pure for end in runs], [end.starts for end in runs]):
-        over = np.concatenate([np.atleast_1d(value) / end.starts.min() for value, end in zip(values, runs)])
+        over = np.concatenate(
+            [np.atleast_1d(value) / end.starts.min() for value, end in zip(values, runs, strict=True)]
+        )
         cells.append(f"{np.median(over):.4f} ({over.max():.4f})")
     return cells
 
@@ -305,7 +309,7 @@ def speed() -> str:
         stages = ", ".join(dict.fromkeys(atom.stage for atom in atoms))
         line = [f"{side} × {side}", f"{1e3 * np.median(own):.0f} ms", f"{max(atom.gap for atom in atoms):.0e}", stages]
         for name, options in PEERS.items():
-            line += against(name, options, list(zip(gradients, atoms, own)), gone)
+            line += against(name, options, list(zip(gradients, atoms, own, strict=True)), gone)
         lines.append(line)
         print(lines[-1], flush=True)
     header = ["gradient", "partwise", "gap", "stage"]
@@ -332,7 +336,7 @@ def against(name: str, options: dict, cases: list[tuple], gone: set[str]) -> lis
         bound, seconds = known
         assert bound >= -atom.value * (1 - 1e-9), "the bound of cvxpy lies below a value"
         found.append((seconds, (bound + atom.value) / abs(atom.value), seconds / own))
-    seconds, gaps, ratio = zip(*found)
+    seconds, gaps, ratio = zip(*found, strict=True)
     return [f"{np.median(seconds):.1f} s", f"{max(gaps):.0e}", f"{np.median(ratio):.0f}"]
 
 
@@ -395,7 +399,7 @@ def curves(example: Example, ranks: range) -> dict[str, np.ndarray]:
 def examples() -> str:
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     lines, axes = [], figure.subplots(1, 3, sharey=True)
-    for axis, example in zip(axes, three()):
+    for axis, example in zip(axes, three(), strict=True):
         ranks = range(1, example.rank + 3)
         errors = curves(example, ranks)
         draw(axis, example, ranks, errors)
@@ -454,12 +458,14 @@ def bounds() -> str:
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     cases, told = [(KINDS[2].make(0), 10), (KINDS[6].make(1), 7)], []
     axes = figure.subplots(1, 2)
-    for axis, title, (X, rank) in zip(axes, WORDS, cases):
+    for axis, title, (X, rank) in zip(axes, WORDS, cases, strict=True):
         path = pw.factorize(X, rank, solver="greedy", random_state=0, **SETTINGS).path
         check(path, energy(X))
         left = [energy(X), *(step.objective for step in path[:-1])]
         draw_bounds(axis, path[1:], 100 / np.array(left[1:]), title)
-        most = ", ".join(f"{np.ceil(1000 * step.bound / before) / 10:.1f}%" for step, before in zip(path, left))
+        most = ", ".join(
+            f"{np.ceil(1000 * step.bound / before) / 10:.1f}%" for step, before in zip(path, left, strict=True)
+        )
         told.append(f"{most} ({title})")
     axes[0].set_ylabel("gain, % of the loss that was left")
     figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=10)
@@ -477,7 +483,7 @@ def draw_bounds(axis, path: tuple[PathStep, ...], share: np.ndarray, title: str)
     axis.bar(at, gain, 0.6, color=GAIN, label="gain of the part that was found")
     for colour, mask, label in ((CLOSED, closed, "bound, closed"), (OPEN, ~closed, "bound, open")):
         axis.hlines(bound[mask], at[mask] - 0.45, at[mask] + 0.45, color=colour, lw=2.5, label=label)
-    for x, y, step in zip(at[~closed], bound[~closed], (step for step in path if step.status != "closed")):
+    for x, y, step in zip(at[~closed], bound[~closed], (step for step in path if step.status != "closed"), strict=True):
         more = f"+{100 * (step.bound / step.gain - 1):.1g}%"
         axis.annotate(more, (x, y), (0, 4), textcoords="offset points", ha="center", color=OPEN, fontsize=9)
     words = WORDS[title].format(last=np.ceil(bound[-2:].max()))

@@ -53,7 +53,7 @@ def run() -> str:
     for name, make, argument, values in SERIES:
         contests = [make(**{argument: value}) for value in values]
         own, rival = ([per_iteration(side, c) for c in contests] for side in (partwise, scikit_learn))
-        cells = [f"{1e3 * o:.1f} / {1e3 * r:.1f}" for o, r in zip(own, rival)]
+        cells = [f"{1e3 * o:.1f} / {1e3 * r:.1f}" for o, r in zip(own, rival, strict=True)]
         growth = [f"{times[-1] / times[0]:.1f}" for times in (own, rival)]
         lines.append([name, " → ".join(map(str, values)), *cells, " / ".join(growth)])
         print(lines[-1], flush=True)

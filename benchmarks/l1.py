@@ -63,7 +63,7 @@ def sweep_times(X, rank: int) -> tuple[list[float], int]:
     marks: list[float] = []
     callbacks = [lambda record, factors: marks.append(record.time)]
     result = pw.factorize(X, rank, loss="l1", random_state=0, max_iter=10, tol=0, callbacks=callbacks)
-    return marks[:1] + list(np.diff(marks)), len(result.certificate.dead_parts)
+    return marks[:1] + list(np.diff(marks)), len(result.certificate.zero_components)
 
 
 def costs() -> str:
@@ -164,9 +164,10 @@ def flips() -> str:
             X, W, H, _ = make_binary_parts(500, 400, rank, share=share, flips=0.05, random_state=seed)
             both = {"structure_W": s.Binary(), "structure_H": s.Binary()}
             result = pw.factorize(X, rank, loss="l1", n_init=3, random_state=0, **both)
-            truth = {(w.tobytes(), h.tobytes()) for w, h in zip(np.ascontiguousarray(W.T), H)}
+            truth = {(w.tobytes(), h.tobytes()) for w, h in zip(np.ascontiguousarray(W.T), H, strict=True)}
             exact += {
-                (w.tobytes(), h.tobytes()) for w, h in zip(np.ascontiguousarray(result.W.T), result.H.copy())
+                (w.tobytes(), h.tobytes())
+                for w, h in zip(np.ascontiguousarray(result.W.T), result.H.copy(), strict=True)
             } == truth
             below += result.fit < np.abs(X - W @ H).sum()
         lines.append([rank, f"{share:.0%}", f"{exact} of {BINARY_SEEDS} (18)", below])
@@ -213,6 +214,6 @@ def alive() -> str:
 def outcome(name: str, X) -> list:
     result = pw.factorize(X, 10, loss="l1", random_state=0, max_iter=20)
     size = f"{X.shape[0]} × {X.shape[1]}" + (f", {X.nnz} nonzeros" if sparse.issparse(X) else "")
-    line = [name, size, f"{result.relative_error:.4f}", len(result.certificate.dead_parts)]
+    line = [name, size, f"{result.relative_error:.4f}", len(result.certificate.zero_components)]
     print(line, flush=True)
     return line

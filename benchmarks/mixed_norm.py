@@ -119,7 +119,9 @@ def race(X: np.ndarray, groups: list, sparsities: list, seconds: float, seed: in
 
 def at(curve: Curve, when: float) -> float:
     """The lowest objective until then."""
-    return min((f for t, f in zip(curve.times, curve.objectives) if t <= when), default=curve.objectives[0])
+    return min(
+        (f for t, f in zip(curve.times, curve.objectives, strict=True) if t <= when), default=curve.objectives[0]
+    )
 
 
 def told(title: str, curves: list[dict[str, Curve]], seconds: float) -> list[list]:
@@ -128,10 +130,13 @@ def told(title: str, curves: list[dict[str, Curve]], seconds: float) -> list[lis
         theirs = [heat[name] for heat in curves]
         values = []
         for share in WHEN:
-            pairs = [(at(mine, share * seconds), at(other, share * seconds)) for mine, other in zip(ours, theirs)]
+            pairs = [
+                (at(mine, share * seconds), at(other, share * seconds))
+                for mine, other in zip(ours, theirs, strict=True)
+            ]
             own = name == "`mixed_norm`"
             values.append(f"{np.mean([p[0] for p in pairs]):.0f}" if own else f"{geometric(pairs):.3f}")
-        lower = sum(at(mine, seconds) < at(other, seconds) for mine, other in zip(ours, theirs))
+        lower = sum(at(mine, seconds) < at(other, seconds) for mine, other in zip(ours, theirs, strict=True))
         wins = "" if name == "`mixed_norm`" else f"{lower} of {len(ours)}"
         steps = round(np.mean([len(curve.times) for curve in theirs]))
         lines.append([title if name == "`mixed_norm`" else "", name, steps, *values, wins])
@@ -147,11 +152,11 @@ def draw(drawn: dict[str, list[dict[str, Curve]]]) -> None:
     if not drawn:
         return
     figure, axes = plt.subplots(1, len(drawn), figsize=(4.2 * len(drawn), 3.6), squeeze=False)
-    for axis, (title, heats) in zip(axes[0], drawn.items()):
+    for axis, (title, heats) in zip(axes[0], drawn.items(), strict=True):
         seconds = RACES[title][3]
         times = np.geomspace(seconds / 60, seconds, 40)
         best = min(at(curve, seconds) for heat in heats for curve in heat.values())
-        for name, colour in zip(heats[0], COLOURS):
+        for name, colour in zip(heats[0], COLOURS, strict=True):
             mean = [np.mean([at(heat[name], t) for heat in heats]) for t in times]
             axis.loglog(times, np.maximum(np.array(mean) / best - 1, 1e-4), color=colour, label=name.strip("`"), lw=1.8)
         axis.set(title=title, xlabel="seconds")
@@ -176,7 +181,7 @@ def faces() -> str:
         result = pw.factorize(X, RANK, structure_H=s.GroupSparsity(groups, sparsities), random_state=0)
         ends, found = np.cumsum([0, *groups]), sparsity(result.H)
         shown[name] = result.H, [found[a:b] for a, b in itertools.pairwise(ends)]
-        for number, (wanted, own) in enumerate(zip(sparsities, shown[name][1])):
+        for number, (wanted, own) in enumerate(zip(sparsities, shown[name][1], strict=True)):
             spread = f"{own.min():.2f} to {own.max():.2f}"
             off = abs(own.mean() - wanted)
             first = [name, f"{result.relative_error:.4f}", result.n_iter, result.status] if number == 0 else [""] * 4
@@ -191,13 +196,13 @@ def draw_faces(shown: dict) -> None:
     """As Figure 1 of the paper, and below it the sparsity of every part."""
     figure = Figure(figsize=(12, 6.2), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=[4, 1.3])
-    for block, (name, (H, _)) in zip(above.subfigures(1, len(shown), wspace=0.05), shown.items()):
+    for block, (name, (H, _)) in zip(above.subfigures(1, len(shown), wspace=0.05), shown.items(), strict=True):
         block.suptitle("5 parts at 0.2, 15 at 0.5, 5 at 0.8" if name == "groups" else name, fontsize=10)
-        for part, ax in zip(H, block.subplots(5, 5).ravel()):
+        for part, ax in zip(H, block.subplots(5, 5).ravel(), strict=True):
             ax.imshow(part.reshape(112, 92), cmap="gray_r", vmin=0)
             ax.axis("off")
-    for ax, (_, (_, groups)) in zip(below.subplots(1, len(shown)), shown.items()):
-        for colour, own in zip(COLOURS, groups):
+    for ax, (_, (_, groups)) in zip(below.subplots(1, len(shown)), shown.items(), strict=True):
+        for colour, own in zip(COLOURS, groups, strict=True):
             ax.vlines(own, 0, 1, color=colour, lw=2)
             ax.plot(own.mean(), 1.15, "v", color=colour)
         ax.set(xlim=(0, 1), ylim=(0, 1.4), yticks=[], xlabel="sparsity of each part; triangles: means of the groups")

@@ -109,7 +109,7 @@ def _best(b, k, length, mu, y):
 def equal_start(m: int, budgets: np.ndarray, groups: list[np.ndarray], rng) -> np.ndarray:
     """Section 3: each part the best y for a uniformly random b, with an equal share of the budget of its group."""
     H = np.empty((sum(map(len, groups)), m))
-    for group, budget in zip(groups, budgets):
+    for group, budget in zip(groups, budgets, strict=True):
         for i in group:
             _best(rng.uniform(size=m), budget / len(group), 1.0, 0.0, H[i])
     return np.ascontiguousarray(H.T)

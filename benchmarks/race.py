@@ -149,7 +149,7 @@ def draw(heats: dict[str, Heat], picture: str) -> None:
     columns = min(3, len(heats))
     height = -(-len(heats) // columns)
     figure, axes = plt.subplots(height, columns, figsize=(4.2 * columns, 3.2 * height), squeeze=False)
-    for axis, (name, heat) in zip(axes.flat, heats.items()):
+    for axis, (name, heat) in zip(axes.flat, heats.items(), strict=True):
         best = min(min(curve.objectives) for curve in heat.curves.values())
         for side, curve in heat.curves.items():
             above = np.array(curve.objectives) / best - 1

@@ -168,7 +168,7 @@ def draw(by_size: dict, by_k: dict, by_noise: dict) -> None:
     """The paper's figures 2 to 4."""
     figure = Figure(figsize=(10, 3), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
-    for name, colour in zip(METHODS, ("#2b6cb0", "#c05621", "#718096")):
+    for name, colour in zip(METHODS, ("#2b6cb0", "#c05621", "#718096"), strict=True):
         label, style = name.strip("`"), {"color": colour, "marker": "o", "markersize": 3}
         left.plot(SAMPLES, [100 * by_size[n][name][0].mean() for n in SAMPLES], label=label, **style)
         if name in QUICK:
@@ -241,7 +241,11 @@ def swimmers() -> str:
         ]
         found = [parts_found(result.H, swimmer.H) for result in results]
         starts = np.mean([len(result.objectives) for result in results])
-        groups = sum(n == 17 and in_groups(r.H, swimmer.H) for n, r in zip(found, results)) if "35" in name else "-"
+        groups = (
+            sum(n == 17 and in_groups(r.H, swimmer.H) for n, r in zip(found, results, strict=True))
+            if "35" in name
+            else "-"
+        )
         all_found = sum(n == 17 for n in found)
         lines.append([name, f"{all_found} of {seeds}", groups, f"{np.mean(found):.1f}", f"{starts:.1f}"])
         shown[name] = results[0].H
@@ -253,7 +257,7 @@ def swimmers() -> str:
 def draw_swimmers(shown: dict[str, np.ndarray]) -> None:
     shown = {name: H for name, H in shown.items() if "equal" not in name}
     figure = Figure(figsize=(11, 3.4), layout="constrained")
-    for block, (name, H) in zip(figure.subfigures(1, len(shown), wspace=0.06), shown.items()):
+    for block, (name, H) in zip(figure.subfigures(1, len(shown), wspace=0.06), shown.items(), strict=True):
         block.suptitle(name, fontsize=10)
         for k, ax in enumerate(block.subplots(5, 4).ravel()):
             if k >= len(H):

@@ -153,11 +153,14 @@ def contributing() -> str:
     """CONTRIBUTING.md with the files it quotes renewed."""
 
     def quote(match: re.Match) -> str:
-        code = (DOCS.parent / match[1]).read_text(encoding="utf-8").strip()
+        path, _, name = match[1].partition(" ")
+        code = (DOCS.parent / path).read_text(encoding="utf-8").strip()
+        if name:  # one class of it
+            code = re.search(rf"@dataclass[^\n]*\nclass {name}\(.*?(?=\n\n\n)", code, flags=re.DOTALL)[0]
         return f"```python\n# {match[1]}\n{code}\n```"
 
     text = (DOCS.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    return re.sub(r"```python\n# (src/\S+)\n.*?```", quote, text, flags=re.DOTALL)
+    return re.sub(r"```python\n# ((?:src|tests)/[^\n]+)\n.*?```", quote, text, flags=re.DOTALL)
 
 
 PICTURED = {
@@ -190,7 +193,7 @@ def structures_picture() -> None:
     figure = Figure(figsize=(14, 6), layout="constrained")
     panels = {"some factor: 14 items, 6 components": A}
     panels |= {name: stated.bind(A.shape, False, "W").prox(A, 1.0) for name, stated in PICTURED.items()}
-    for ax, (name, image) in zip(figure.subplots(3, 7).ravel(), panels.items()):
+    for ax, (name, image) in zip(figure.subplots(3, 7).ravel(), panels.items(), strict=True):
         ax.imshow(np.where(image == 0, np.nan, image), cmap="RdBu_r", vmin=-1.5, vmax=1.5, aspect="auto")
         ax.set_facecolor("#eeeeee")
         ax.set_title(name, fontsize=7.5)

@@ -40,6 +40,7 @@ for ax, title, image in zip(
     figure.subplots(1, 3, sharey=True),
     ("the table", "its 0/1 parts, added up", "the difference"),
     (X, result.W @ result.H, X - result.W @ result.H),
+    strict=True,
 ):
     ax.imshow(image[order], cmap="RdBu_r", vmin=-2, vmax=2, aspect="auto", interpolation="nearest")
     ax.set(title=title, yticks=[], xticks=np.arange(len(attributes)))

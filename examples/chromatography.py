@@ -46,6 +46,7 @@ figure = Figure(figsize=(11, 3), layout="constrained")
 for ax, (name, W) in zip(
     figure.subplots(1, 3, sharex=True),
     [("truth", profiles), *((name, result.W) for name, result in results.items())],
+    strict=True,
 ):
     ax.plot(times, W / W.max(axis=0))
     ax.set(title=f"{name}: likeness {likeness(W, profiles):.3f}", xlabel="time")

@@ -24,12 +24,12 @@ print(f"relative error of unseen digits: {before:.1%} with noise, {after:.1%} fr
 figure = Figure(figsize=(11, 4.4), layout="constrained")
 left, right = figure.subfigures(1, 2)
 left.suptitle("64 atoms")
-for atom, ax in zip(model.components_, left.subplots(8, 8).ravel()):
+for atom, ax in zip(model.components_, left.subplots(8, 8).ravel(), strict=True):
     ax.imshow(atom.reshape(8, 8), cmap="RdBu_r", vmin=-0.5, vmax=0.5)
     ax.axis("off")
 right.suptitle("unseen digits: clean, with noise, four atoms each")
-for row, X in zip(right.subplots(3, 10), (clean[test], noisy[test], denoised)):
-    for image, ax in zip(X, row):
+for row, X in zip(right.subplots(3, 10), (clean[test], noisy[test], denoised), strict=True):
+    for image, ax in zip(X, row, strict=True):
         ax.imshow(image.reshape(8, 8), cmap="gray_r", vmin=0, vmax=16)
         ax.axis("off")
 figure.savefig("dictionary.png", dpi=110)

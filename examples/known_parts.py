@@ -31,7 +31,7 @@ print(result.certificate)
 order = [int(np.argmax([np.corrcoef(part, known)[0, 1] for part in found])) for known in spectra[2:]]
 figure = Figure(figsize=(8, 3), layout="constrained")
 axes = figure.subplots(1, 2, sharey=True)
-for ax, k in zip(axes, (0, 1)):
+for ax, k in zip(axes, (0, 1), strict=True):
     part = found[order[k]]
     ax.plot(wavelength, spectra[2 + k], color="0.7", linewidth=4, label="planted")
     ax.plot(wavelength, part / part.max(), color="#2b6cb0", label="found")

@@ -54,7 +54,9 @@ def unit(M):
 
 cosine = unit(result.H) @ unit(reference).T
 figure = Figure(figsize=(11, 8), layout="constrained")
-for ax, signature, match, share in zip(figure.subplots(4, 1), result.H, cosine, result.W.sum(axis=0) / X.sum()):
+for ax, signature, match, share in zip(
+    figure.subplots(4, 1), result.H, cosine, result.W.sum(axis=0) / X.sum(), strict=True
+):
     nearest = int(match.argmax())
     ax.bar(np.arange(96), signature, color=np.repeat(COLOURS, 16))
     ax.plot(np.arange(96), reference[nearest], ".", color="0.35", markersize=3)

@@ -57,11 +57,11 @@ for name, spoil in (("salt and pepper", salt_and_pepper), ("missing blocks", blo
 
 figure = Figure(figsize=(9, 6), layout="constrained")
 titles = ["clean", "spoilt", "least squares", "L1"]
-for block, (name, spoilt, models) in zip(figure.subfigures(1, 2), rows):
+for block, (name, spoilt, models) in zip(figure.subfigures(1, 2), rows, strict=True):
     block.suptitle(f"{name}\nerror {errors[name]['frobenius']:.2f} by least squares, {errors[name]['l1']:.2f} by L1")
     axes = block.subplots(len(titles), len(shown))
-    for line, title, images in zip(axes, titles, (X, spoilt, models["frobenius"], models["l1"])):
-        for ax, i in zip(line, shown):
+    for line, title, images in zip(axes, titles, (X, spoilt, models["frobenius"], models["l1"]), strict=True):
+        for ax, i in zip(line, shown, strict=True):
             ax.imshow(images[i].reshape(shape), cmap="gray", vmin=0, vmax=X.max())
             ax.set(xticks=[], yticks=[])
         line[0].set_ylabel(title)

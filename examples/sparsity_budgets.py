@@ -19,7 +19,7 @@ found = pw.metrics.sparsity(shared.H)
 order = np.argsort(found)
 figure = Figure(figsize=(10, 5.2), layout="constrained")
 above, below = figure.subfigures(2, 1, height_ratios=[2, 1])
-for k, ax in zip(order, above.subplots(2, 10).ravel()):
+for k, ax in zip(order, above.subplots(2, 10).ravel(), strict=True):
     ax.imshow(shared.H[k].reshape(digits.image_shape), cmap="gray_r", vmin=0)
     ax.set_title(f"{found[k]:.2f}", fontsize=8)
     ax.axis("off")

@@ -55,7 +55,7 @@ use = np.array([mass[labels == label].sum(axis=0) for label in range(3)])
 use /= use.sum(axis=0)
 order = np.lexsort((-mass.sum(axis=0), use.argmax(axis=0)))
 figure = Figure(figsize=(11, 2.6 * (order.size // 3)), layout="constrained")
-for ax, k in zip(figure.subplots(order.size // 3, 3).flat, order):
+for ax, k in zip(figure.subplots(order.size // 3, 3).flat, order, strict=True):
     top = np.argsort(-topics[k])[:8]
     ax.barh(np.arange(8), topics[k, top], color=["#2b6cb0", "#c2410c", "#15803d"][int(use[:, k].argmax())])
     ax.set_yticks(np.arange(8), terms[top])

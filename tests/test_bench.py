@@ -46,7 +46,7 @@ def test_all_sides_start_alike_and_get_to_the_target(store):
     warm_up(contest, {"partwise": partwise})
     start = Random()(contest.problem, check_random_state(0))
     firsts = [next(side(contest, *start))() for side in (scikit_learn, partial(partwise, solver="cd"))]
-    assert all(np.allclose(A, B) for A, B in zip(*firsts))  # the same start, and the same algorithm
+    assert all(np.allclose(A, B) for A, B in zip(*firsts, strict=True))  # the same start, and the same algorithm
     heat = race(contest, 0, {"partwise": partwise})
     rival, own = heat.curves["scikit-learn"], heat.curves["partwise"]
     assert len(rival.times) == 200
@@ -61,7 +61,7 @@ def test_other_losses_race_against_multiplicative_updates():
     warm_up(contest, {"partwise": partwise})
     start = Random()(contest.problem, check_random_state(0))
     firsts = [next(side(contest, *start))() for side in (scikit_learn, partial(partwise, solver="mu"))]
-    assert all(np.allclose(A, B) for A, B in zip(*firsts))
+    assert all(np.allclose(A, B) for A, B in zip(*firsts, strict=True))
     heat = race(contest, 0, {"partwise": partwise})
     assert len(heat.curves["scikit-learn"].times) == 400
     assert heat.target == heat.curves["scikit-learn"].objectives[-1]

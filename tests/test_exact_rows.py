@@ -88,7 +88,7 @@ def test_bounds_and_a_ridge(bounds, weight, solver):
         X, 8, structure_W=structure & s.L2(weight), structure_H=s.Fixed(H), solver=solver, normalize=None, sort=False
     ).W
     A = np.vstack([H.T, np.sqrt(weight) * np.eye(8)])
-    for x, w in zip(X, W):
+    for x, w in zip(X, W, strict=True):
         b = np.concatenate([x, np.zeros(8)])
         best = lsq_linear(A, b, bounds, method="bvls", tol=1e-15, max_iter=500).cost
         assert 0.5 * np.square(A @ w - b).sum() <= best * (1 + 1e-12) + 1e-12 * np.square(b).sum()
@@ -158,6 +158,6 @@ def test_other_losses_end_at_their_optimum_too(beta, solver):
     options = {"loss": beta, "structure_H": s.Fixed(H), "solver": solver, "normalize": None, "sort": False}
     W = pw.factorize(X, 8, init=(np.ones((8, 8)), H), **options).W
     best = pw.factorize(X, 8, init=(W, H), tol=1e-10, max_iter=5000, **options).W
-    for x, w, optimum in zip(X, W, best):
+    for x, w, optimum in zip(X, W, best, strict=True):
         excess = loss.value(x, w @ H) - loss.value(x, optimum @ H)
         assert np.sqrt(max(2 * excess, 0) / np.power(x, float(beta)).sum()) < 1e-3

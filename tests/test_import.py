@@ -67,7 +67,7 @@ def test_what_else_is_used_inside_of_numba():
     from numba.core.compiler import CompileResult
     from numba.core.registry import cpu_target
 
-    assert isinstance(njit(lambda x: x)._cache, NullCache)
+    assert isinstance(njit(lambda x: x, _nrt=False)._cache, NullCache)
     assert all(hasattr(NullCache, name) for name in ("cache_path", "load_overload", "save_overload"))
     assert all(hasattr(CompileResult, name) for name in ("_reduce", "_rebuild", "codegen", "library"))
     context = cpu_target.target_context

@@ -1,7 +1,5 @@
 """Starts: feasible, of the right size, and right where a right answer is known."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -11,9 +9,10 @@ from partwise import structures as s
 from partwise.data import as_data
 from partwise.datasets import make_parts
 from partwise.losses import KL, Frobenius
-from partwise.problem import Problem, pose
+from partwise.problem import pose
 
 from .conformance.tables import INITS
+from .trials.data import Tensor
 
 X = make_parts(25, 18, 4, noise=0.1, random_state=0).X
 
@@ -81,13 +80,7 @@ def test_the_greedy_start_has_no_zeros_for_losses_that_cannot_leave_them():
 
 
 def tensor_problem(dims=(6, 5, 4), rank=3):
-    """A problem whose data say no more than starts ask for."""
-    data = SimpleNamespace(shape=dims, dtype=np.dtype(np.float64), mean=8.0, extremes=(0.0, 1.0))
-    signed = [s.NonNegative(), s.Free(), s.NonNegative()]
-    bound = tuple(
-        structure.bind((dim, rank), transposed=False, name="A") for structure, dim in zip(signed, dims, strict=True)
-    )
-    return Problem(data, Frobenius(), bound, rank, (0, 0, 0))
+    return pose(Tensor.of(np.full(dims, 8.0)), Frobenius(), [s.NonNegative(), s.Free(), s.NonNegative()], rank)
 
 
 def test_random_starts_of_three_factors():

@@ -58,7 +58,9 @@ def requests(draw):
     if draw(st.booleans()):
         norms = np.array(draw(st.lists(st.floats(0.1, 10), min_size=rank, max_size=rank)))
         arguments["weights"] = norms
-    sums = [norms[group].sum() * (math.sqrt(n) - s * (math.sqrt(n) - 1)) for group, s in zip(groups, sparsity)]
+    sums = [
+        norms[group].sum() * (math.sqrt(n) - s * (math.sqrt(n) - 1)) for group, s in zip(groups, sparsity, strict=True)
+    ]
     arguments |= {"budget": sums} if draw(st.booleans()) else {"sparsity": sparsity}
     return A, groups, arguments, norms, sums
 
@@ -85,7 +87,7 @@ def some_member(rng, n, norms, total):
     part, wanted = share @ most / max(most.sum(), 1e-300), (total - norms.sum()) / max(most.sum(), 1e-300)
     share = share * wanted / part if part > wanted else 1 - (1 - share) * (1 - wanted) / max(1 - part, 1e-300)
     B = np.zeros((n, len(norms)))
-    for b, norm, r in zip(B.T, norms, 1 + np.clip(share, 0, 1) * (math.sqrt(n) - 1)):
+    for b, norm, r in zip(B.T, norms, 1 + np.clip(share, 0, 1) * (math.sqrt(n) - 1), strict=True):
         m = rng.integers(min(math.ceil(r**2 - 1e-9), n), n + 1)
         q = max(r - math.sqrt(max(m - r**2, 0) / (m - 1)), 0) / m if m > 1 else 0
         b[rng.permutation(n)[:m]] = norm * np.array([r - (m - 1) * q] + [q] * (m - 1))
@@ -105,7 +107,7 @@ def test_nearest_of_all_that_share_the_sum(request, seed):
     assert np.allclose(np.linalg.norm(B, axis=0), norms, rtol=1e-10)
     assert np.allclose([B[:, group].sum() for group in groups], sums, rtol=1e-10)
     assert np.allclose(project_groups(B, **arguments), B, rtol=0, atol=1e-9 * norms.max())
-    for group, total in zip(groups, sums):
+    for group, total in zip(groups, sums, strict=True):
         if total >= norms[group].sum() * math.sqrt(len(A)) * (
             1 - 1e-14
         ):  # the only one; what is 1e-16 off would matter
@@ -358,7 +360,7 @@ def test_budgets_hold_in_every_group(solver, store, codes):
     assert result.certificate.feasible
     assert np.allclose(np.linalg.norm(parts, axis=1), 1, rtol=1e-12)
     n = parts.shape[1]
-    for group, mean in zip(groups, wanted):
+    for group, mean in zip(groups, wanted, strict=True):
         total = len(group) * (math.sqrt(n) - mean * (math.sqrt(n) - 1))
         assert parts[group].sum() == pytest.approx(total, rel=1e-10)
 

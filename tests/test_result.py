@@ -30,7 +30,7 @@ def fit(X, loss, **options):
 
 
 def takes_zeros(loss):
-    beta = resolve("loss", loss).beta
+    beta = getattr(resolve("loss", loss), "beta", None)
     return beta is None or beta > 0
 
 
@@ -71,7 +71,7 @@ def test_explained_of_norms_is_against_zero():
 def test_errors_are_shares_and_reconstruction_errors_are_scikit_learns(loss):
     result = fit(positive(loss), loss)
     assert 0 < result.relative_error < 1
-    assert result.explained == pytest.approx(1 - result.relative_error ** (1 / result.loss.root))
+    assert result.explained == pytest.approx(1 - result.relative_error ** (1 / result.loss.error_power))
     if loss != "l1":
         model = pw.NMF(2, loss=loss, random_state=0, max_iter=30, tol=0)
         W = model.fit_transform(positive(loss))

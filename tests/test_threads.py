@@ -41,7 +41,7 @@ def test_fits_in_several_threads_give_the_same_bits():
     alone = [parts(seed) for seed in range(6)]
     with ThreadPoolExecutor(3) as pool:
         together = list(pool.map(parts, range(6)))
-    assert all(np.array_equal(A, B) for A, B in zip(alone, together))
+    assert all(np.array_equal(A, B) for A, B in zip(alone, together, strict=True))
 
 
 @many_tasks

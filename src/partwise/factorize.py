@@ -151,11 +151,11 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         with interrupts.finishing():
             run = convention.apply(run)
             if chosen.rank_is_limit:
-                problem, factors = problem.without_empty(run.factors)
+                problem, factors = problem.without_zero_components(run.factors)
                 run = replace(run, factors=factors)
-            proof = certificate(problem, run, tol)
+            certified = certificate(problem, run, tol)
             about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives)}
-            result = make_result(problem, run, proof, stated, about)
+            result = make_result(problem, run, certified, stated, about)
         if interrupts.came():
             run, result = replace(run, status="interrupted"), replace(result, status="interrupted")
     if run.failure:
@@ -163,13 +163,13 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
             run.failure.result = result  # type: ignore[attr-defined]
         raise run.failure
     warn_if_unfinished(run, control.limits)
-    warn_if_unreached(proof)
-    warn_if_infeasible(proof, stated)
+    warn_if_unreached(certified)
+    warn_if_infeasible(certified, stated)
     return result
 
 
-def warn_if_infeasible(proof: Certificate, stated: tuple[Structure, ...]) -> None:
-    for name, violation, structure in zip(factor_names(len(stated)), proof.violations, stated, strict=True):
+def warn_if_infeasible(certified: Certificate, stated: tuple[Structure, ...]) -> None:
+    for name, violation, structure in zip(factor_names(len(stated)), certified.violations, stated, strict=True):
         if violation > 0:
             warn(
                 f"{name} is not in the set {structure}: it is off by up to {violation:.1e}. Sets are projected onto in "
@@ -178,12 +178,12 @@ def warn_if_infeasible(proof: Certificate, stated: tuple[Structure, ...]) -> Non
             )
 
 
-def warn_if_unreached(proof: Certificate) -> None:
-    if proof.unreached:
+def warn_if_unreached(certified: Certificate) -> None:
+    if certified.unreached:
         warn(
-            f"{proof.unreached} positive entries of X have W H = 0, where this loss is infinite: they are counted with "
-            "W H at a tiny share of X. The parts that are held are 0 there (features that were not seen before? then "
-            "leave them out, or fit again with them), or the start or the bounds keep them at 0."
+            f"{certified.unreached} positive entries of X have W H = 0, where this loss is infinite: they are counted "
+            "with W H at a tiny share of X. The parts that are held are 0 there (features that were not seen before? "
+            "then leave them out, or fit again with them), or the start or the bounds keep them at 0."
         )
 
 
@@ -196,17 +196,19 @@ def course(control: Control, solver, starts: list[Init]) -> dict:
     return settings
 
 
-def make_result(problem: Problem, run: Run, proof: Certificate, stated: tuple, about: dict) -> Result:
+def make_result(problem: Problem, run: Run, certified: Certificate, stated: tuple, about: dict) -> Result:
     return Result(
         factors=problem.to_user(run.factors),
         objective=run.history[-1].objective,
         fit=problem.user_objective(run.fit),
         relative_error=problem.against_null(run.fit),
-        data_norm=times_power(problem.null_error, problem.loss.degree * problem.loss.root * sum(problem.exponents)),
+        data_norm=times_power(
+            problem.null_error, problem.loss.degree * problem.loss.error_power * sum(problem.exponents)
+        ),
         status=run.status,
         history=run.history,
-        certificate=proof,
-        loss=problem.loss,
+        certificate=certified,
+        loss=problem.loss.in_units(-sum(problem.exponents)),
         structures=stated,
         details=run.details,
         symmetric=problem.symmetric,
@@ -236,7 +238,7 @@ def make_starts(problem: Problem, spec, n_init: int | None, solver: Solver) -> l
         first = init_for(problem)
         return [first] + [first if first.seeded else Random()] * (n_init - 1)
     start = as_init(spec)
-    if start.for_l1 and problem.loss.beta is not None:
+    if start.for_l1 and problem.loss.smooth:
         warn(f"init={start.name!r} fits the L1 loss, and is made for it: for {problem.loss} use init=None or 'random'")
     if n_init > 1 and start is solver.default_init:
         name = type(solver).__name__

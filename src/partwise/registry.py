@@ -12,6 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from . import init, losses, solvers, structures
+from .checks import is_real
 from .data.names import factor_names
 from .errors import IncompatibleError, UnknownNameError
 from .problem import Problem
@@ -202,6 +203,12 @@ def refusal(solver: solvers.Solver, problem: Problem) -> str | None:
     """None, or the sentence that tells why this solver cannot take this problem."""
     if problem.symmetric and not solver.symmetric:
         return f"{type(solver).__name__} is for X ~ W H with two factors, not for symmetric={problem.symmetric!r}"
+    users: tuple[Any, ...] = (solver, *problem.structures)
+    needed = {name: user for user in users for name in user.kernels}
+    if lacking := next((name for name in needed if not hasattr(problem.data.kernels, name)), None):
+        arrays = problem.data.array_type.__name__
+        who = needed[lacking] if needed[lacking] is not solver else type(solver).__name__
+        return f"{who} needs the kernel {lacking!r}, which there is not for arrays of type {arrays}"
     return solver.supports(problem)
 
 

@@ -6,10 +6,13 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from partwise.data import Dense, Sparse, as_data
+from partwise.data.rows import blocks
+from partwise.data.spectrum import gram, svd
 from partwise.data.validation import SPARSE, checked_data
 from partwise.init import Empty, Random
 from partwise.losses import KL, L1, Beta, Frobenius
 from partwise.problem import pose
+from partwise.problem.symmetric import asymmetry_of, diagonal_of, without_diagonal
 from partwise.registry import choose
 from partwise.solvers import Greedy
 from partwise.structures import Fixed, Free, NonNegative
@@ -43,13 +46,13 @@ def test_equals_dense(store, dtype, scale):
     assert data.density == np.mean(Y != 0)
     assert data.mean == pytest.approx(np.abs(Y).mean(), rel=1e-6)
     assert data.extremes == pytest.approx((Y.min(), Y.max()), rel=1e-6)
-    assert data.loss(Frobenius(), (W, H)) == pytest.approx(0.5 * np.square(Y - W @ H.T).sum(), rel=1e-6)
+    assert Frobenius().direct_fit(data, (W, H)) == pytest.approx(0.5 * np.square(Y - W @ H.T).sum(), rel=1e-6)
     for mode, M in ((0, Y), (1, Y.T)):
-        assert np.allclose(data.gram(mode), M @ M.T, **close)
-        assert np.allclose(data.row_norms(mode), np.linalg.norm(M, axis=1), **close)
-        assert np.array_equal(data.row_counts(mode), np.count_nonzero(M, axis=1))
-        assert np.allclose(data.row(mode, 2), M[2], **close)
-    U, s, V = data.svd(RANK, 0)
+        assert np.allclose(gram(data, mode), M @ M.T, **close)
+        assert np.allclose(data.row_sums(mode, 2.0), np.square(M).sum(axis=1), **close)
+        assert np.array_equal(data.row_sums(mode, 0.0), np.count_nonzero(M, axis=1))
+        assert np.allclose(data.take(mode, slice(1, 3)), M[1:3], **close)
+    U, s, V = svd(data, RANK, 0)
     full_U, full_s, full_Vt = np.linalg.svd(Y)
     assert np.allclose((U * s) @ V.T, (full_U[:, :RANK] * full_s[:RANK]) @ full_Vt[:RANK], atol=1e-4)
 
@@ -67,15 +70,15 @@ def test_the_diagonal_of_a_square(store, dtype):
     Y[0, 3] = Y[3, 0] = 0
     Y[2, 5] += 0.5
     data = as_data(checked_data(store(Y).astype(dtype))).scaled(4.0)
-    assert data.asymmetry == pytest.approx(0.125, rel=1e-4)
-    assert data.diagonal.dtype == np.float64
-    assert np.allclose(data.diagonal, np.diag(Y) / 4, rtol=1e-6)
-    bare, before = data.without_diagonal(), data.matrix.copy()
-    assert np.allclose(bare.block(slice(0, 7)), (Y - np.diag(np.diag(Y))) / 4, rtol=1e-6)
+    assert asymmetry_of(data) == pytest.approx(0.125, rel=1e-4)
+    assert diagonal_of(data).dtype == np.float64
+    assert np.allclose(diagonal_of(data), np.diag(Y) / 4, rtol=1e-6)
+    bare, before = without_diagonal(data), [part.copy() for part in data.arrays]
+    assert np.allclose(bare.take(0, slice(None)), (Y - np.diag(np.diag(Y))) / 4, rtol=1e-6)
     assert bare.extremes == pytest.approx((0, (Y - np.diag(np.diag(Y))).max() / 4), rel=1e-6)
-    assert not bare.diagonal.any()
-    assert bare.without_diagonal() is bare
-    assert (data.matrix != before).sum() == 0
+    assert not diagonal_of(bare).any()
+    assert without_diagonal(bare) is bare
+    assert all(map(np.array_equal, data.arrays, before))
 
 
 @storages
@@ -94,7 +97,7 @@ def test_every_loss_sees_the_same_problem(store, loss):
         seen.append([solver, *problem.measure(start), *(A for A in solver.step(problem, state).factors)])
     assert seen[1][0] == seen[0][0]
     assert seen[1][1:3] == pytest.approx(seen[0][1:3], rel=1e-10)
-    assert all(np.allclose(A, B, atol=1e-10) for A, B in zip(seen[0][3:], seen[1][3:]))
+    assert all(np.allclose(A, B, atol=1e-10) for A, B in zip(seen[0][3:], seen[1][3:], strict=True))
 
 
 def with_zeros(density):
@@ -117,7 +120,7 @@ def test_every_start_is_the_same_for_every_storage(start, density):
         problem = pose(as_data(store(with_zeros(density))), loss, (NonNegative(), NonNegative()), RANK).normalized()
         found[name] = start(problem, np.random.RandomState(0))
     for factors in found.values():
-        assert all(np.allclose(A, B, rtol=1e-9, atol=1e-9) for A, B in zip(factors, found["C order"]))
+        assert all(np.allclose(A, B, rtol=1e-9, atol=1e-9) for A, B in zip(factors, found["C order"], strict=True))
 
 
 @densities
@@ -143,7 +146,7 @@ def test_every_solver_goes_the_same_way_for_every_storage(solver, density):
             step = solver.step(problem, state)
         found[name] = [*step.factors, step.objective]
     for factors in found.values():
-        assert all(np.allclose(A, B, rtol=1e-9, atol=1e-9) for A, B in zip(factors, found["C order"]))
+        assert all(np.allclose(A, B, rtol=1e-9, atol=1e-9) for A, B in zip(factors, found["C order"], strict=True))
 
 
 # -- which storage is taken -----------------------------------------------------------------------------
@@ -170,11 +173,11 @@ def test_an_array_of_few_nonzeros_is_held_by_these(loss, structure, limit, dtype
         assert isinstance(array, Sparse if nonzeros < limit * 1000 else Dense)
         assert isinstance(matrix, Sparse)
         if isinstance(array, Sparse):
-            assert [(part.dtype, part.tolist()) for part in array.parts] == [
-                (part.dtype, part.tolist()) for part in matrix.parts
+            assert [(part.dtype, part.tolist()) for part in array.arrays] == [
+                (part.dtype, part.tolist()) for part in matrix.arrays
             ]
             if limit < 1:
-                assert sum(part.nbytes for part in array.parts) < 2 / 3 * Y.nbytes + 100
+                assert sum(part.nbytes for part in array.arrays) < 2 / 3 * Y.nbytes + 100
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -204,14 +207,14 @@ def test_the_callers_matrix_is_untouched(store):
 
 
 def test_blocks_cover_tall_data(monkeypatch):
-    monkeypatch.setattr("partwise.data.base.BLOCK", 20)
+    monkeypatch.setattr("partwise.data.rows.BLOCK", 20)
     for store in (np.asarray, STORAGES["csr"]):
         data = as_data(checked_data(store(X)))
         assert data.norm2 == pytest.approx(np.square(X).sum())
-        assert np.vstack([block for _, block in data.blocks()]) == pytest.approx(X)
-        assert all(block.size <= max(20, X.shape[1]) for _, block in data.blocks())
+        assert np.vstack([block.entries for block in blocks(data)]) == pytest.approx(X)
+        assert all(block.entries.size <= max(20, X.shape[1]) for block in blocks(data))
         for mode, M in ((0, X), (1, X.T)):
-            assert np.allclose(data.gram(mode), M @ M.T)
+            assert np.allclose(gram(data, mode), M @ M.T)
 
 
 def test_read_only_memory_map(tmp_path):

@@ -8,8 +8,8 @@ from scipy.optimize import minimize, minimize_scalar
 from partwise import kernels
 from partwise.data import as_data
 from partwise.kernels import threads
-from partwise.kernels.cpu.rows import logarithm
-from partwise.losses import Beta
+from partwise.kernels.cpu.divergences import logarithm
+from partwise.losses import KL, Beta
 
 BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0]
 STORES = {"dense": np.asarray, "Fortran order": np.asfortranarray, "sparse": sparse.csr_array}
@@ -52,7 +52,7 @@ def test_the_logarithm_is_that_of_numpy():
 def test_expansion_is_slope_curvature_and_value(beta, store, mode, rank, dtype):
     X, *factors = setting(beta, rank, dtype=dtype)
     data, loss = as_data(store(X)), Beta(beta)
-    minus, plus, curvature = data.expansion(beta, factors, mode)
+    (minus, plus, curvature), _ = data.map(kernels.of(X).expansion, factors, mode, beta)
     Y, V = (M.astype(float) if mode == 0 else M.T.astype(float) for M in (factors[0] @ factors[1].T, X))
     B = factors[1 - mode].astype(float)
     tolerance = {"rtol": 1e-10} if dtype == np.float64 else {"rtol": 2e-4}
@@ -61,7 +61,7 @@ def test_expansion_is_slope_curvature_and_value(beta, store, mode, rank, dtype):
     second = max(beta - 1, 0) * Y ** (beta - 2) + max(2 - beta, 0) * V * Y ** (beta - 3)
     assert np.allclose(curvature, second @ B**2, **tolerance)
     value = pytest.approx(loss.value(V, Y), rel=1e-10 if dtype == np.float64 else 1e-4)
-    assert data.divergence(beta, factors) == (value, 0)
+    assert loss.counted(data, factors) == (value, 0)
 
 
 @stores
@@ -71,7 +71,7 @@ def test_entries_out_of_reach_are_counted(store):
     A[9] = 0
     expected = np.count_nonzero((X > 0) & (A @ B.T == 0))
     assert expected > 5
-    assert as_data(store(X)).divergence(1.0, (A, B))[1] == expected
+    assert KL().unreached(as_data(store(X)), (A, B)) == expected
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.7])
@@ -84,8 +84,8 @@ def test_one_weight_goes_to_its_best_value(l1, l2, box, store):
     lower, upper = box.get("lower", 0.0), box.get("upper", 50.0)
     A = np.clip(A, lower, upper)
     data, full = as_data(store(X)), full_box(1, l1=l1, **box)
-    new, _, _ = kernels.of(A).newton_kl(*data.entries(0), A, B, full, l2, (60, 0.0), np.arange(len(A)))
-    for x, w in zip(X, new[:, 0]):
+    (new,), _ = kernels.of(A).newton_kl(next(data.rows(0)), A, B, full, l2, (60, 0.0), np.arange(len(A)))
+    for x, w in zip(X, new[:, 0], strict=True):
         best = minimize_scalar(
             lambda t, x=x: Beta(1).value(x[None], t * B.T) + l1 * t + l2 / 2 * t * t,
             bounds=(lower, upper),
@@ -110,7 +110,7 @@ def test_rows_go_to_their_optimum(beta, store, rank, penalty):
     def objective(w, x):
         return loss.value(x[None], w[None] @ B.T) + l1 * w.sum() + l2 / 2 * w @ w
 
-    new, _, _ = kernels.of(A).newton(*data.entries(0), A, B, full, l2, beta, (80, 0.0, True), rows)
+    (new,), _ = kernels.of(A).newton(next(data.rows(0)), A, B, full, l2, beta, (80, 0.0, True), rows)
     for i in rows:
         w, x = new[i], X[i]
         assert objective(w, x) <= objective(A[i], x)
@@ -125,7 +125,7 @@ def test_rows_go_to_their_optimum(beta, store, rank, penalty):
             )
             assert objective(w, x) <= found.fun + 1e-6 * (1 + abs(found.fun))
     if beta == 1:
-        other, _, _ = kernels.of(A).newton_kl(*data.entries(0), A, B, full, l2, (400, 0.0), rows)
+        (other,), _ = kernels.of(A).newton_kl(next(data.rows(0)), A, B, full, l2, (400, 0.0), rows)
         for i in rows:
             assert objective(other[i], X[i]) == pytest.approx(objective(new[i], X[i]), rel=1e-6)
 
@@ -154,9 +154,9 @@ def test_no_step_raises_the_objective(kernel, seed):
         P, Q = (A, B) if mode == 0 else (B, A)
         rows = np.arange(len(P))
         if kernel == "newton_kl":
-            P, _, _ = kernels.of(P).newton_kl(*data.entries(mode), P, Q, full, l2, (1, 0.0), rows)
+            (P,), _ = kernels.of(P).newton_kl(next(data.rows(mode)), P, Q, full, l2, (1, 0.0), rows)
         else:
-            P, _, _ = kernels.of(P).newton(*data.entries(mode), P, Q, full, l2, beta, (1, 0.0, bool(seed % 2)), rows)
+            (P,), _ = kernels.of(P).newton(next(data.rows(mode)), P, Q, full, l2, beta, (1, 0.0, bool(seed % 2)), rows)
         A, B = (P, Q) if mode == 0 else (Q, P)
         after = objective(A, B)
         assert after <= before * (1 + 1e-11)
@@ -168,7 +168,7 @@ def test_a_row_of_zeros_is_given_mass():
     X, A, B = setting(1.0, 4)
     data, rows = as_data(sparse.csr_array(X)), np.arange(len(A))
     new, old = (
-        kernels.of(A).newton_kl(*data.entries(0), start, B, full_box(4), 0.0, (300, 0.0), rows)[0]
+        kernels.of(A).newton_kl(next(data.rows(0)), start, B, full_box(4), 0.0, (300, 0.0), rows)[0][0]
         for start in (np.zeros_like(A), A)
     )
     assert np.allclose(new, old, atol=1e-5)

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from partwise import kernels
 from partwise.kernels import threads
+from partwise.kernels.records import Rows
 
 RNG = np.random.default_rng(5)
 DIM, RANK = 200, 6
@@ -19,6 +20,12 @@ def tasks(request, monkeypatch):
     """Every test with one task and with several."""
     monkeypatch.setattr(threads, "pieces", lambda *_: request.param)
     monkeypatch.setattr(threads, "count", lambda: 2)
+
+
+def rows_of(S, scale=1.0):
+    """The rows of a sparse matrix, times a number."""
+    indptr, kind = S.indptr.astype(np.int64), S.data.dtype.type
+    return Rows(0, indptr, S.indices.astype(np.int32), S.data, kind(scale), False, np.zeros(0, kind), 1.0)
 
 
 def setting(l1=0.0, lower=0.0, upper=np.inf, dtype=np.float64):
@@ -149,14 +156,13 @@ def test_mu_is_the_multiplicative_update():
 def test_only_the_rows_asked_for_move(name):
     A, gram, cross, full = setting()
     X, B = sparse.csr_array(RNG.poisson(1.0, size=(DIM, 30)).astype(float)), RNG.uniform(size=(30, RANK))
-    entries = (X.indptr, X.indices, X.data), 1.0
     rows = np.array([3, 50, 199])
     call = {
         "hals": lambda k: k.hals(A, cross, gram, full, np.arange(RANK), (2, 0.0), rows)[0],
         "gcd": lambda k: k.gcd(A, cross, gram, full, rows, (50, 1e-3), shared=False)[0],
         "mu": lambda k: k.mu(A, A @ gram, np.abs(cross), 1.0, np.zeros(RANK), full, rows),
-        "newton_kl": lambda k: k.newton_kl(*entries, A, B, full, 0.0, (2, 0.0), rows)[0],
-        "newton": lambda k: k.newton(*entries, A, B, full, 0.0, 1.0, (1, 0.0, True), rows)[0],
+        "newton_kl": lambda k: k.newton_kl(rows_of(X), A, B, full, 0.0, (2, 0.0), rows)[0][0],
+        "newton": lambda k: k.newton(rows_of(X), A, B, full, 0.0, 1.0, (1, 0.0, True), rows)[0][0],
     }
     assert set(np.flatnonzero((call[name](kernels.of(A)) != A).any(axis=1))) == set(rows)
 
@@ -187,11 +193,8 @@ def test_products(rank, dtype):
     B = RNG.uniform(size=(200, rank)).astype(dtype)
     expected = 0.5 * (S.toarray() @ B)
     of = kernels.of(B)
-    assert np.allclose(of.sparse_product((S.indptr, S.indices, S.data), B, 0.5), expected, **close)
-    by_column = S.T.tocsr()
-    assert np.allclose(
-        of.transposed_product((by_column.indptr, by_column.indices, by_column.data), B, 0.5, 300), expected, **close
-    )
+    assert np.allclose(of.sparse_product(rows_of(S, 0.5), B), expected, **close)
+    assert np.allclose(of.transposed_product(rows_of(S.T.tocsr(), 0.5), B, 300), expected, **close)
     for X in (S.toarray(), np.asfortranarray(S.toarray())):
         product = of.dense_product(X, B, 0.5)
         assert np.allclose(product, expected, **close)
@@ -204,12 +207,13 @@ def test_products(rank, dtype):
 @pytest.mark.parametrize("kernel", ["sparse_product", "transposed_product"])
 def test_sparse_products_with_long_indices_and_read_only_arrays(kernel):
     S = sparse.random_array((300, 200), density=0.05, format="csr", rng=RNG)
-    rows = [S.indptr.astype(np.int64), S.indices.astype(np.int64), S.data]
-    for part in rows:
+    rows = rows_of(S)
+    rows = rows._replace(indices=rows.indices.astype(np.int64))
+    for part in (rows.indptr, rows.indices, rows.values):
         part.flags.writeable = False
     turned = kernel == "transposed_product"
     B = RNG.uniform(size=(300 if turned else 200, 5))
-    product = getattr(kernels.of(B), kernel)(tuple(rows), B, 1.0, *([200] if turned else []))
+    product = getattr(kernels.of(B), kernel)(rows, B, *([200] if turned else []))
     assert np.allclose(product, (S.T if turned else S) @ B)
 
 
@@ -219,18 +223,18 @@ def test_memory_with_gaps_is_refused_not_misread():
     gaps[:] = S.data
     B = RNG.uniform(size=(20, 3))
     with pytest.raises(TypingError, match="contiguous and of one type"):
-        kernels.of(B).sparse_product((S.indptr, S.indices, gaps), B, 1.0)
+        kernels.of(B).sparse_product(rows_of(S)._replace(values=gaps), B)
     with pytest.raises(TypingError, match="contiguous and of one type"):
-        kernels.of(B).sparse_product((S.indptr, S.indices, S.data), B.astype(np.float32), 1.0)
+        kernels.of(B).sparse_product(rows_of(S), B.astype(np.float32))
 
 
 @pytest.mark.parametrize("rank", [1, 9, 40])
 def test_numbers_of_single_precision_are_multiplied_in_double(rank):
     S = sparse.random_array((30, 20), density=0.2, format="csr", rng=RNG).astype(np.float32)
     B, C = RNG.uniform(size=(20, rank)), RNG.uniform(size=(30, rank))
-    rows, exact = (S.indptr, S.indices, S.data), S.toarray().astype(np.float64)
-    assert np.allclose(kernels.of(B).sparse_product(rows, B, 2.0), 2 * exact @ B, rtol=1e-14)
-    assert np.allclose(kernels.of(B).transposed_product(rows, C, 2.0, 20), 2 * exact.T @ C, rtol=1e-14)
+    rows, exact = rows_of(S, 2.0), S.toarray().astype(np.float64)
+    assert np.allclose(kernels.of(B).sparse_product(rows, B), 2 * exact @ B, rtol=1e-14)
+    assert np.allclose(kernels.of(B).transposed_product(rows, C, 20), 2 * exact.T @ C, rtol=1e-14)
     assert np.allclose(kernels.of(B).dense_product(S.toarray(), B, 2.0), 2 * exact @ B, rtol=1e-14)
 
 

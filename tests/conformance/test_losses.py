@@ -67,7 +67,7 @@ def test_values_are_continuous_in_beta(beta, distance):
     A, B = np.array([[0.5, 0.1], [1.5, 0.2]]), np.array([[1.0, 0.1], [0.3, 2.0], [2.0, 0.7]])
     middle = Beta(beta).value(X, A @ B.T)
     below, above = (Beta(beta + sign * distance) for sign in (-1, 1))
-    for value in (lambda loss: loss.value(X, A @ B.T), lambda loss: as_data(X).loss(loss, (A, B))):
+    for value in (lambda loss: loss.value(X, A @ B.T), lambda loss: loss.direct_fit(as_data(X), (A, B))):
         assert value(above) == pytest.approx(middle, rel=20 * distance + 1e-14)
         assert (value(below) + value(above)) / 2 == pytest.approx(middle, rel=100 * distance**2 + 1e-14)
 

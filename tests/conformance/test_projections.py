@@ -444,7 +444,7 @@ def budgeted(structure, sparsity, groups=None, weights=None, most=None):
     def parts(A):
         """Of each group: its components, their norms, what they add up to."""
         n, rank = A.shape
-        for members, its_sparsity in zip(groups or [range(rank)], sparsity):
+        for members, its_sparsity in zip(groups or [range(rank)], sparsity, strict=True):
             norms = np.ones(len(members)) if weights is None else np.array(weights)[list(members)]
             yield A[:, list(members)], norms, norms.sum() * (np.sqrt(n) - its_sparsity * (np.sqrt(n) - 1))
 
@@ -1031,7 +1031,7 @@ def test_isotonic_regression_of_scikit_learn(bounds):
     fits = np.stack([regression.fit_transform(places, a) for a in A.T], axis=1)
     assert np.allclose((s.Monotone() & box).bind(A.shape, False, "W").prox(A, 0.0), fits, atol=1e-9)
     peaked = (s.Unimodal() & box).bind(A.shape, False, "W").prox(A, 0.0)
-    for a, b in zip(A.T, peaked.T):
+    for a, b in zip(A.T, peaked.T, strict=True):
         splits = [
             [*(regression.fit_transform(places[:k], a[:k]) if k else []),
              *(regression.fit_transform(places[k:], a[k:][::-1])[::-1] if k < 7 else [])]
@@ -1059,7 +1059,7 @@ def test_a_general_optimiser_finds_nothing_nearer(name):
     A = inputs((MANY, SIZE), seed=2)
     A[np.abs(A).max(axis=1) > 10] /= 1e4
     B = case.bound.prox(A, 0.0)
-    for a, b in list(zip(A, B))[:14]:
+    for a, b in list(zip(A, B, strict=True))[:14]:
         found = min(general_optimum(rule, a, support) for support in itertools.combinations(range(SIZE), most))
         assert np.square(b - a).sum() <= found + 1e-7
 
@@ -1324,7 +1324,7 @@ def quadratic_optimum(A, step, penalty, upper, rising, ones):
         np.full(A.size, 0.3),
         jac=True,
         bounds=[(0, upper)] * A.size,
-        constraints=[c for c, rows in zip(constraints, (rising, ones)) if len(rows)],
+        constraints=[c for c, rows in zip(constraints, (rising, ones), strict=True) if len(rows)],
         method="SLSQP",
         options={"ftol": 1e-15, "maxiter": 500},
     )

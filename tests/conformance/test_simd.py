@@ -87,7 +87,7 @@ def test_plain_loops_are_vector_code_but_for_rounding(function, dtype):
             indices = indices.astype(np.int32)
         before = RNG.uniform(size=A.size).astype(dtype)
         results = [before.copy() for _ in ways]
-        for way, out in zip(ways, results):
+        for way, out in zip(ways, results, strict=True):
             way(A, indices, n, out)
         assert np.allclose(*results, **close), number
         assert n == 0 or not np.array_equal(results[0], before)
@@ -98,7 +98,9 @@ def test_bits(code):
     bits_of, number_of = code.bits_of, code.number_of
     both = njit(lambda x, bits: (bits_of(x), number_of(bits)))
     values = np.array([1.0, -2.5, 0.0, 1e-310, np.inf, 2.0**-200, np.pi])
-    assert [both(x, bits) for x, bits in zip(values, values.view(np.int64))] == list(zip(values.view(np.int64), values))
+    assert [both(x, bits) for x, bits in zip(values, values.view(np.int64), strict=True)] == list(
+        zip(values.view(np.int64), values, strict=False)
+    )
 
 
 # -- which one is taken ---------------------------------------------------------------------------------

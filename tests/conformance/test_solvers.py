@@ -65,7 +65,7 @@ def beginning(solver):
 
 def same(factors, others):
     """To the bit."""
-    return all(np.array_equal(A, B) for A, B in zip(factors, others))
+    return all(np.array_equal(A, B) for A, B in zip(factors, others, strict=True))
 
 
 def run(problem, solver, start=None, **limits):
@@ -98,7 +98,7 @@ class Walk:
             self.steps.append(solver.step(problem, state))
             self.factors.append(self.steps[-1].factors)
             self.copies.append([A.copy() for A in self.factors[-1]])
-        self.drew = not all(np.array_equal(a, b) for a, b in zip(drawn, rng.get_state()[1:3]))
+        self.drew = not all(np.array_equal(a, b) for a, b in zip(drawn, rng.get_state()[1:3], strict=True))
 
     def check_descent(self):
         objective = np.array([self.problem.objective(self.factors[0]), *(step.objective for step in self.steps)])
@@ -107,7 +107,7 @@ class Walk:
         assert objective[-1] < objective[0] or not self.problem.modes
 
     def check_feasibility(self):
-        assert [s.violation(A) for s, A in zip(self.problem.structures, self.factors[-1])] == [0, 0]
+        assert [s.violation(A) for s, A in zip(self.problem.structures, self.factors[-1], strict=True)] == [0, 0]
 
     def check_reported_objectives(self):
         for step in self.steps[: self.COMPARED]:
@@ -117,7 +117,9 @@ class Walk:
         """Within a factor of what it is now or was a step ago: it decides when the loop looks more closely."""
         truths = [self.problem.stationarity(factors) for factors in self.factors[: self.COMPARED + 1]]
         told = [step.stationarity for step in self.steps[: self.COMPARED]]
-        pairs = [(e, max(pair)) for e, pair in zip(told, pairwise(truths)) if max(pair) > 1e-9 and e < np.inf]
+        pairs = [
+            (e, max(pair)) for e, pair in zip(told, pairwise(truths), strict=True) if max(pair) > 1e-9 and e < np.inf
+        ]
         ratios = [estimate / truth for estimate, truth in pairs[1:]]  # infinite: not over yet
         assert not ratios or 0.02 < np.median(ratios) < 50
 
@@ -183,7 +185,7 @@ def test_planted_optimum_is_stationary(problem, solver):
     assert problem.objective(start) < 1e-12
     result = run(problem, solver, start=planted, max_iter=2, tol=1e-6)
     assert result.status == "converged"
-    assert all(np.allclose(A, B, atol=1e-6) for A, B in zip(start, result.factors))
+    assert all(np.allclose(A, B, atol=1e-6) for A, B in zip(start, result.factors, strict=True))
 
 
 @pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
@@ -242,7 +244,7 @@ def test_float32_agrees_with_float64(solver, problems):
     one, two = (run(problem, solver, max_iter=8) for problem in (double, single))
     assert all(A.dtype == np.float32 for A in two.factors)
     assert two.history[-1].objective == pytest.approx(one.history[-1].objective, rel=1e-2, abs=1e-5)
-    assert [s.violation(A) for s, A in zip(single.structures, two.factors)] == [0, 0]
+    assert [s.violation(A) for s, A in zip(single.structures, two.factors, strict=True)] == [0, 0]
 
 
 @pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
@@ -259,5 +261,7 @@ def test_float32_is_honest(solver, noise):
     assert np.diff(objective).max() <= 1e-6 * size
     W, H = (A.astype(float) for A in problem.to_user(result.factors))
     truth = loss.value(X, W @ H.T)
-    assert problem.relative_error(result.factors) == pytest.approx((truth / loss.root / size) ** loss.root)
+    assert problem.relative_error(result.factors) == pytest.approx(
+        (truth / loss.error_power / size) ** loss.error_power
+    )
     assert objective[-1] == pytest.approx(truth, rel=1e-6)

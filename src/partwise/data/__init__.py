@@ -2,11 +2,11 @@
 
 from scipy.sparse import issparse
 
-from .base import Data
+from .base import Data, Rows
 from .dense import Dense
 from .sparse import Sparse
 
-__all__ = ["Data", "Dense", "Sparse", "as_data"]
+__all__ = ["Data", "Dense", "Rows", "Sparse", "as_data"]
 
 
 def as_data(X) -> Data:

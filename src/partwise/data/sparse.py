@@ -1,114 +1,67 @@
 """X as a sparse matrix, held by rows, and by columns too unless it has few: both products then run in parallel."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
+from scipy.sparse import csc_array, csr_array, get_index_dtype
 
-from .. import kernels
-from .base import Data, Rows
+from ..kernels.records import Rows
+from .base import Data
+from .rows import in_unit
 
 
 @dataclass(frozen=True, eq=False)
 class Sparse(Data):
-    rows: Rows
+    matrix: csr_array  # canonical
+    unlisted: float = 1.0  # what an entry that is not stored counts
+
+    sparse = True
 
     @classmethod
     def of(cls, X):
         X = canonical(X.tocsr())
-        return cls(X.shape, X.dtype, 1.0, (X.indptr, X.indices, X.data))
+        return cls(X.shape, X.dtype, 1.0, X)
+
+    @property
+    def complete(self):
+        return self.unlisted == 1
+
+    @property
+    def stored(self):
+        return self.matrix.dtype
+
+    @property
+    def arrays(self):
+        return self.matrix.indptr, self.matrix.indices, self.matrix.data
+
+    def listed(self):
+        yield self.matrix.data
 
     @cached_property
-    def matrix(self):
-        indptr, indices, values = self.rows
-        return sparse.csr_array((values, indices, indptr), shape=self.shape, copy=False)
+    def turned(self) -> csc_array:
+        """A second copy of X, by columns, made when first needed."""
+        return self.matrix.tocsc()
 
-    @cached_property
-    def columns(self) -> Rows:
-        """The rows of X', a second copy of X, made when first needed."""
-        X = self.matrix.tocsc()
-        return X.indptr, X.indices, X.data
+    def rows(self, mode):
+        known = self.__dict__.setdefault("_rows", {})
+        if mode not in known:
+            X = self.turned if mode else self.matrix
+            values, scale = in_unit(X.data, self.inverse_scale)
+            none = np.empty(0, self.dtype)
+            known[mode] = Rows(0, X.indptr.astype(np.int64), X.indices, values, scale, False, none, self.unlisted)
+        yield known[mode]
 
-    def unfolded(self, mode: int) -> Rows:
-        return self.columns if mode else self.rows
+    def cross(self, factors, mode):
+        B = factors[1 - mode].astype(self.dtype, copy=False)
+        if mode == 1 and self.kernels.is_narrow(self.shape[1], B.shape[1], B.itemsize):
+            return self.kernels.transposed_product(next(self.rows(0)), B, self.shape[1])
+        return self.kernels.sparse_product(next(self.rows(mode)), B)
 
-    @property
-    def values(self):
-        return self.rows[2]
-
-    @property
-    def parts(self):
-        return self.rows
-
-    @property
-    def n_nonzeros(self):
-        return self.values.size
-
-    def row_counts(self, mode):
-        return np.diff(self.unfolded(mode)[0])
-
-    def product(self, B, scale, mode):
-        kernel = kernels.of(B)
-        if mode == 1 and kernel.is_narrow(self.shape[1], B.shape[1], B.itemsize):
-            return kernel.transposed_product(self.rows, B, scale, self.shape[1])
-        return kernel.sparse_product(self.unfolded(mode), B, scale)
-
-    def compressed(self):
-        return self
-
-    def block(self, rows):
-        return self.matrix[rows].toarray().astype(np.float64) / self.scale
-
-    def gram(self, mode):
-        indptr, indices, values = self.rows
-        scaled = np.divide(
-            values, self.scale, dtype=np.float64
-        )  # SciPy would multiply by 1 / scale: too large at times
-        M = sparse.csr_array((scaled, indices, indptr), shape=self.shape, copy=False)
-        return (M @ M.T if mode == 0 else M.T @ M).toarray()
-
-    def row(self, mode, i):
-        indptr, indices, values = self.unfolded(mode)
-        row = np.zeros(self.shape[1 - mode], dtype=self.dtype)
-        entries = slice(indptr[i], indptr[i + 1])
+    def take(self, mode, index):
         before, after = self.inverse_scale
-        row[indices[entries]] = values[entries] * before * after
-        return row
-
-    @cached_property
-    def diagonal(self):
-        return self.matrix.diagonal().astype(np.float64) / self.scale
-
-    def without_diagonal(self):
-        indptr, indices, values = self.rows
-        owners = np.repeat(np.arange(self.shape[0]), np.diff(indptr))
-        kept = indices != owners
-        ends = np.concatenate([[0], np.cumsum(kept)])[indptr].astype(indptr.dtype)
-        return self if kept.all() else replace(self, rows=(ends, indices[kept], values[kept]))
-
-    @cached_property
-    def asymmetry(self):
-        difference = self.matrix - self.matrix.T
-        return float(np.abs(difference.data).max(initial=0)) / self.scale
-
-    def row_norms2(self, mode):
-        indptr, indices, values = self.unfolded(mode)
-        squares = np.square(values.astype(np.float64) / self.scale)
-        shape = self.shape[mode], self.shape[1 - mode]
-        return sparse.csr_array((squares, indices, indptr), shape=shape, copy=False).sum(axis=1)
-
-    @cached_property
-    def extremes(self):
-        full = self.values.size == self.shape[0] * self.shape[1]
-        ends = [] if full else [0.0]
-        if self.values.size:
-            ends += [end / self.scale for end in kernels.of(self.values).extremes(self.values)]
-        return min(ends), max(ends)
-
-    @cached_property
-    def mean(self):
-        return float(np.abs(self.values.astype(np.float64) / self.scale).sum()) / (self.shape[0] * self.shape[1])
+        X = self.turned.T if mode else self.matrix
+        return X[index].toarray().astype(self.dtype) * before * after
 
 
 def canonical(X):
@@ -117,10 +70,10 @@ def canonical(X):
         X = X.copy()
         X.sum_duplicates()
         X.eliminate_zeros()
-    index = sparse.get_index_dtype(maxval=max(*X.shape, X.nnz))
+    index = get_index_dtype(maxval=max(*X.shape, X.nnz))
     # kernels read whole stretches of memory, and SciPy allows arrays with gaps
     parts = (
         np.ascontiguousarray(part)
         for part in (X.data, X.indices.astype(index, copy=False), X.indptr.astype(index, copy=False))
     )
-    return sparse.csr_array(tuple(parts), shape=X.shape, copy=False)
+    return csr_array(tuple(parts), shape=X.shape, copy=False)

@@ -31,12 +31,6 @@ def times_power(value: float, exponent: float) -> float:
         return math.copysign(math.inf, value)
 
 
-def power_scaled(A, exponent: int):
-    """The same of arrays, in their own type."""
-    with np.errstate(over="ignore", under="ignore"):
-        return np.ldexp(A, exponent)
-
-
 def root(values, degree):
     """`values^(1 / degree)`, both numbers or arrays, in double precision but for square roots."""
     # a power of 1/2 may differ from a square root in the last bit

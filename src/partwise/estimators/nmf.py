@@ -194,7 +194,7 @@ class NMF(Model):
             structure_W=structure_W,
             structure_H=structure_H if update_H else Fixed(H),
             # with the parts held the problem is convex (for 1 <= beta <= 2) and smooth: every solver ends at the same W
-            solver=self._solver() if update_H or loss.beta is None else "auto",
+            solver=self._solver() if update_H or not loss.smooth else "auto",
             init=start,
             n_init=self.n_init if update_H else 1,
             max_iter=self.max_iter,

@@ -45,7 +45,7 @@ class Init(ABC):
             )
         factors = problem.with_norms([A.astype(problem.data.dtype, copy=False) for A in self.raw(problem, rng)])
         feasible = (structure.nearest(A, 0.0) for structure, A in zip(problem.structures, factors, strict=True))
-        return problem.tied(tuple(map(np.ascontiguousarray, feasible)))
+        return problem.tied(tuple(map(problem.data.kernels.asarray, feasible)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .. import kernels
+from ..kernels.records import PerRow
 from ..problem import Problem
 from ..run.interrupts import yielding
 from .base import Init
@@ -35,15 +36,15 @@ class SmoothL1(Init):
         factors = list(Random()(replace(problem, structures=tuple(relaxed)), rng))
         if problem.separable:
             factors[problem.modes[0]][:] = flat(problem, factors)
-        factors = [s.prox(A, 0.0) for s, A in zip(relaxed, factors)]
-        boxes = [structure.box(A) for structure, A in zip(relaxed, factors)]
+        factors = [s.prox(A, 0.0) for s, A in zip(relaxed, factors, strict=True)]
+        boxes = [structure.box(A) for structure, A in zip(relaxed, factors, strict=True)]
         deltas, together = typical(problem), all(structure.nonnegative for structure in relaxed)
         with yielding():
             for stage in range(self.stages):
                 for mode in problem.modes * self.sweeps:
-                    A, B = factors[mode], factors[1 - mode]
-                    rule = boxes[mode], entries[mode].l2, problem.loss.zero_weight, together, deltas[mode] * 2.0**-stage
-                    factors[mode] = kernels.of(A).smooth_l1(*problem.data.entries(mode), A, B, *rule)
+                    rule = boxes[mode], entries[mode].l2, together, PerRow(deltas[mode] * 2.0**-stage)
+                    kernel = kernels.of(factors[mode]).smooth_l1
+                    (factors[mode],), _ = problem.data.map(kernel, factors, mode, *rule)
         return factors if problem.separable else rescaled(factors, entries)
 
 
@@ -61,24 +62,28 @@ def rescaled(factors, entries) -> list[np.ndarray]:
         if structure.binary:
             top, one = factors[mode].max(axis=0), structure.magnitudes[1]
             factors[mode] = factors[mode] / np.where(top > 0, top, 1) * one
-            if not entries[1 - mode].binary:
-                factors[1 - mode] = factors[1 - mode] * (top / one)
+            other = next((m for m, s in enumerate(entries) if m != mode and not s.binary), None)
+            if other is not None:
+                factors[other] = factors[other] * (top / one)
     return factors
 
 
 def flat(problem: Problem, factors) -> np.ndarray:
     """Equal weights for the rows of the only free factor, that add up to the row."""
     mode = problem.modes[0]
-    whole = float(np.abs(factors[1 - mode]).sum(dtype=np.float64))
-    return (problem.data.power_sums(1.0, mode) / (whole or 1.0))[:, None]
+    sums = [np.abs(B).sum(axis=0, dtype=np.float64) for other, B in enumerate(factors) if other != mode]
+    whole = float(np.prod(sums, axis=0).sum())
+    return (problem.data.row_sums(mode, 1.0) / (whole or 1.0))[:, None]
 
 
 def typical(problem: Problem) -> list[np.ndarray]:
     """For every row of each mode the size of differences to begin with: one for all, or its own in a separable problem,
     where rows know nothing of each other."""
-    data, values = problem.data, np.abs(problem.data.values)
+    data = problem.data
     if problem.separable:
-        means = [data.power_sums(1.0, mode) / np.maximum(data.row_counts(mode), 1) for mode in range(2)]
+        modes = range(len(data.shape))
+        means = [data.row_sums(mode, 1.0) / np.maximum(data.row_sums(mode, 0.0), 1) for mode in modes]
         return [np.where(mean > 0, mean, 1.0) for mean in means]
-    median = float(np.median(np.divide(values[values > 0], data.scale, dtype=np.float64))) if values.any() else 1.0
+    sizes = np.concatenate([np.abs(X.values[X.values != 0] * np.float64(X.scale)) for X in data.rows(0)])
+    median = float(np.median(sizes)) if sizes.size else 1.0
     return [np.full(dim, median) for dim in data.shape]

@@ -43,7 +43,7 @@ class SPA(Init):
         ones = np.ones((data.shape[1], 1), dtype=kind)
         sums = data.cross((ones, ones), 0)[:, 0].astype(np.float64)
         weight = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
-        left = np.square(data.row_norms(0) * weight)
+        left = data.row_sums(0, 2.0) * np.square(weight)
         largest = left.max()
         basis = np.zeros((0, data.shape[1]))
         H = rng.uniform(size=(data.shape[1], rank)) / data.shape[1]  # stays where X has no further direction
@@ -51,7 +51,7 @@ class SPA(Init):
             i = int(np.argmax(comparable(left, kind)))
             if left[i] <= EXHAUSTED * largest:
                 break
-            H[:, k] = data.row(0, i) * weight[i]
+            H[:, k] = data.take(0, slice(i, i + 1))[0] * weight[i]
             direction = H[:, k] - basis.T @ (basis @ H[:, k])
             direction -= basis.T @ (basis @ direction)  # once more: Gram-Schmidt twice is enough
             direction /= np.linalg.norm(direction)

@@ -26,7 +26,13 @@ from ..solvers import Solver
 PLAIN = (bool, int, str, NoneType)
 # a class, or "Class.field" with the present name of the class, in files of earlier versions: what that is called now,
 # "Class.field" again for a field, and None where it is given up
-FORMER: dict[str, str | None] = {"Growth": "GreedyState", "Rung": "PathStep"}
+FORMER: dict[str, str | None] = {
+    "Certificate.dead_parts": "Certificate.zero_components",
+    "Certificate.unsettled": "Certificate.n_suboptimal",
+    "Growth": "GreedyState",
+    "Rung": "PathStep",
+    "structure All": "structure Intersection",
+}
 COLUMNS = ("n_iter", "time", "objective", "stationarity")  # of a history that does not name them
 
 

@@ -52,7 +52,7 @@ def check(result: Result) -> None:
         "objectives": len(result.objectives) > 0 and not any(map(math.isnan, (*numbers, *result.objectives))),
         "certificate": len(about.violations) == len(shape) and not any(map(math.isnan, about.violations)),
         "tolerance": 0 <= about.tol < math.inf,
-        "dead parts": all(0 <= k < result.rank for k in about.dead_parts),
+        "zero components": all(0 <= k < result.rank for k in about.zero_components),
         "path": all(isinstance(step, PathStep) and step.of(shape) for step in path),
     }
     for what, right in holds.items():

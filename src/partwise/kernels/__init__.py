@@ -6,17 +6,18 @@ from types import ModuleType
 
 import numpy as np
 
-MODULES = {np.ndarray: "cpu"}
+MODULES = {np.ndarray: ".cpu"}  # relative to this package, or absolute
 
 
 def of(array) -> ModuleType:
     """The kernel module for this kind of array; every module offers the same functions."""
-    return _module(type(array))  # type: ignore[arg-type]  # classes are hashable
+    return for_type(type(array))  # type: ignore[arg-type]  # classes are hashable
 
 
 @cache
-def _module(array_type: type) -> ModuleType:
+def for_type(array_type: type) -> ModuleType:
+    """The same from the type of the arrays."""
     for kind, name in MODULES.items():
         if issubclass(array_type, kind):
-            return importlib.import_module(f"{__name__}.{name}")
+            return importlib.import_module(name, __name__)
     raise TypeError(f"partwise has no kernels for arrays of type {array_type.__name__}")

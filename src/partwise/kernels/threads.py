@@ -160,7 +160,7 @@ class _Blas:
 
     @staticmethod
     def set(numbers: list[int]) -> None:
-        for library, number in zip(_libraries(), numbers):
+        for library, number in zip(_libraries(), numbers, strict=True):
             # threadpoolctl gives the first thread that sets a number the sole right to, but ours may come and go in
             # any order: the lock is what keeps them apart
             release = getattr(library, "clear_controlling_thread", lambda force: None)

@@ -11,29 +11,46 @@ and `r^a - 1 = expm1(a log r)` has all its digits. Where the divergence would be
 beta <= 1, y is held at `FLOOR x`.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import xlogy
 
+from .. import kernels
 from ..checks import is_number
 from .base import Loss
+from .expansions import Tangent, gram_of, normal_equations
 
 SPARSE = {1.0: 1 / 3, 2.0: 1 / 5}  # `sparse_below` by beta: elsewhere zeros of X cost as much as other entries
+UPDATES = {
+    1.0: frozenset({"mu", "newton", "newton_kl"}),
+    2.0: frozenset({"admm", "gcd", "greedy", "hals", "mixed_norm", "mu", "newton", "palm", "symmetric_cd"}),
+}
 FLOOR = 2.0**-40  # a model below this share of an entry of X counts as this share of it
 SMALLEST = 2.0**-200  # where x = 0 too
 NEAR = 0.25  # to 0 or 1: a beta for which terms cancel more than need be
 ROUNDING = 2.0**-50  # a beta so near to 0, 1 or 2 is that
 
 
+# The normal equations give |X - WH|^2 as a difference of numbers near |X|^2. Below this share of |X|^2 the
+# residual is summed entry by entry, unless X is so sparse that this would cost far more than an iteration.
+CANCELLATION = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
+DIRECT_COST = 50
+
+
 class Divergence(Loss):
     """What the members share; `beta` is a field or a constant of the class."""
 
-    beta: float  # type: ignore[assignment]  # not None here
+    beta: float
 
     @property
     def quadratic(self):
         return self.beta == 2
+
+    @property
+    def updates(self):
+        return UPDATES.get(self.beta, frozenset({"mu", "newton"}))
 
     @property
     def degree(self):
@@ -70,32 +87,102 @@ class Divergence(Loss):
             return f"{self} needs nonnegative factors: add structures.NonNegative(), 'nonnegative & ...', to both"
         return None
 
-    def value(self, X, Y):
+    def value(self, X, Y, weights=1.0):
         X, Y = np.asarray(X, dtype=np.float64), self.floored(X, np.asarray(Y, dtype=np.float64))
+        if self.beta == 2 and np.ndim(weights) == 0:
+            difference = (X - Y).ravel()
+            return 0.5 * float(weights) * float(difference @ difference)
+        return float(np.sum(weights * self.divergence(X, Y)))
+
+    def divergence(self, X, Y):
+        """Of each entry."""
         beta = self.beta
         if beta == 2:
-            difference = (X - Y).ravel()
-            return 0.5 * float(difference @ difference)
+            return np.square(X - Y) / 2
         if beta == 1:
-            return float(np.sum(xlogy(X, X / Y) - X + Y))
+            return xlogy(X, X / Y) - X + Y
         if beta == 0:
             ratio = X / Y
-            return float(np.sum(ratio - np.log(ratio) - 1))
+            return ratio - np.log(ratio) - 1
         if abs(beta - 1) < NEAR:
             ratio = X / Y
-            return float(np.sum(Y**beta * (ratio * power_less_one(ratio, beta - 1) - (ratio - 1)) / beta))
+            return Y**beta * (ratio * power_less_one(ratio, beta - 1) - (ratio - 1)) / beta
         if abs(beta) < NEAR:
             ratio = X / Y
-            return float(np.sum(Y**beta * ((ratio - 1) - power_less_one(ratio, beta)) / (1 - beta)))
+            return Y**beta * ((ratio - 1) - power_less_one(ratio, beta)) / (1 - beta)
         own = np.power(X, beta, out=np.zeros_like(X), where=X > 0) / (beta * (beta - 1))
-        return float(np.sum(own + Y**beta / beta - X * Y ** (beta - 1) / (beta - 1)))
+        return own + Y**beta / beta - X * Y ** (beta - 1) / (beta - 1)
 
     def gradient(self, X, Y):
         Y = self.floored(X, Y)
         return Y ** (self.beta - 2) * (Y - X) if self.beta != 2 else Y - X
 
+    # -- the loss of a model ---------------------------------------------------------------------------
+
+    def fit(self, data, factors, mode=0, known=None, ridge=0.0):
+        """For least squares on complete data from the normal equations, `|X|^2 - 2 <A, cross> + <gram, A'A>`, halved;
+        else, and where these cancel, entry by entry."""
+        if not (self.quadratic and data.complete):
+            return self.direct_fit(data, factors)
+        gram, cross = known if known is not None else normal_equations(data, factors, mode, ridge)
+        A = factors[mode]
+        own = gram_of(A).astype(np.float64)
+        model = float(np.vdot(gram, own)) - ridge * float(np.trace(own))
+        value = 0.5 * (data.norm2 - 2 * kernels.of(A).inner(A, cross) + model)
+        return self.direct_fit(data, factors) if cancels(data, value) else max(value, 0.0)
+
+    def direct_fit(self, data, factors):
+        data, factors = data.double(), [kernels.of(A).astype(A, np.float64) for A in factors]
+        return self.counted(data, factors)[0]
+
+    def counted(self, data, factors):
+        """The loss, and how many positive entries of X the model does not reach."""
+        _, (value, missed) = data.map(kernels.of(factors[0]).losses, factors, 0, self.beta)
+        return value + self.linear_part(data, factors), missed
+
+    def linear_part(self, data, factors):
+        """`sum Y` for KL on complete data, where kernels leave it out, since sums of the factors give it."""
+        if self.beta != 1 or not data.complete:
+            return 0.0
+        return float(np.prod([kernels.of(A).column_sums(A) for A in factors], axis=0).sum())
+
+    def expand(self, data, factors, mode, structure):
+        if self.quadratic and data.complete:
+            return normal_equations(data, factors, mode, structure.ridge)
+        A = factors[mode]
+        (minus, plus, curvature), _ = data.map(kernels.of(A).expansion, factors, mode, self.beta)
+        if ridge := structure.ridge:
+            plus = kernels.of(A).plus_scaled(plus, ridge, A)
+            curvature = kernels.of(A).plus_number(curvature, ridge)
+        return Tangent(minus, plus, curvature)
+
+    def size(self, data):
+        """`sqrt(sum x^beta)` over the positive entries, `|X|` for least squares."""
+        return data.norm if self.quadratic else math.sqrt(data.row_sums(0, self.degree).sum())
+
+    def row_sizes(self, data, mode):
+        return np.sqrt(data.row_sums(mode, self.degree))
+
+    def unreached(self, data, factors):
+        return self.counted(data, factors)[1] if self.beta <= 1 else 0
+
+    def exponent(self, ridge: bool) -> float:
+        """gamma of a multiplicative update, so that it goes to the minimum of a majoriser: one over the span of the
+        powers in it. Those of the divergence are beta - 1 to beta, its concave part taken as linear (power 1); that of
+        a ridge is 2."""
+        lowest = min(self.beta - 1, 1.0)
+        highest = max(self.beta, 1.0, 2.0 if ridge else 1.0)
+        return 1 / (highest - lowest)
+
     def floored(self, X, Y):
         return Y if self.beta >= 2 else np.maximum(Y, FLOOR * X + Y.dtype.type(max(SMALLEST, np.finfo(Y.dtype).tiny)))
+
+
+def cancels(data, value: float) -> bool:
+    """Whether too little is left of half a squared norm that is a difference of numbers near `|X|^2`, and all entries
+    of the model can be visited at a cost comparable to that of a product with X."""
+    cheap = math.prod(data.shape) <= DIRECT_COST * max(data.n_nonzeros, 1 << 16)
+    return cheap and value < CANCELLATION[data.dtype] * data.norm2
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .. import kernels
 from ..checks import is_between
+from ..kernels.records import Box, Chosen
 from .base import Loss
+from .expansions import L1Expansion
 
 
 @dataclass(frozen=True)
@@ -18,8 +21,10 @@ class L1(Loss):
     """
 
     zero_weight: float = 1.0
+    smooth = False
+    updates = frozenset({"weighted_median"})
     degree = 1.0
-    root = 1.0
+    error_power = 1.0
     start = "smooth-l1"
     explains = "the sum of |X|"
 
@@ -33,14 +38,42 @@ class L1(Loss):
             return math.inf
         return 1 / 3 if nonnegative else 0.0  # a zero is no more than a cost where the model is nonnegative
 
+    def held(self, data, nonnegative):
+        data = super().held(data, nonnegative)
+        return data if self.zero_weight == 1 else data.variant(unlisted=self.zero_weight)
+
     def refuses(self, lowest, nonnegative):
         if self.zero_weight != 1 and not nonnegative:
             return f"{self} needs nonnegative factors: add structures.NonNegative(), 'nonnegative & ...', to both"
         return None
 
-    def value(self, X, Y):
+    def value(self, X, Y, weights=None):
         X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
-        return float(np.sum(np.abs(X - Y) * np.where(X == 0, self.zero_weight, 1.0)))
+        return float(np.sum((self.weights(X) if weights is None else weights) * np.abs(X - Y)))
 
     def gradient(self, X, Y):
-        return np.sign(Y - X) * np.where(X == 0, self.zero_weight, 1.0).astype(np.asarray(Y).dtype)
+        return np.sign(Y - X) * self.weights(X).astype(np.asarray(Y).dtype)
+
+    def weights(self, X):
+        """What entries count where nothing else is said of them."""
+        return np.where(X == 0, self.zero_weight, 1.0)
+
+    def fit(self, data, factors, mode=0, known=None, ridge=0.0):
+        A = factors[mode]
+        anything = Box(A.dtype.type(0), *(np.full((1, A.shape[1]), end, A.dtype) for end in (-np.inf, np.inf)))
+        return (known or self.settled(data, factors, mode, (anything, 0.0, False))).loss
+
+    def expand(self, data, factors, mode, structure):
+        entries = structure.elementwise
+        return self.settled(data, factors, mode, (entries.box(factors[mode]), entries.l2, entries.binary))
+
+    def settled(self, data, factors, mode, rule):
+        """Which entries are not at their best value, the others held: a round of medians in which nothing moves."""
+        A = factors[mode]
+        rest = *rule, 0, Chosen(np.arange(A.shape[0]))
+        (_, n_suboptimal), (loss,) = data.map(kernels.of(A).weighted_median, factors, mode, *rest)
+        return L1Expansion(n_suboptimal, loss)
+
+    def size(self, data):
+        """`sum |x|`."""
+        return data.mean * math.prod(data.shape)

@@ -11,7 +11,7 @@ from ..data import as_data
 from ..data.units import unit_of
 from ..data.validation import checked_data, checked_random_state
 from ..problem import Factors, Problem, ratio
-from ..problem.parts import counts_diagonal
+from ..problem.parts import diagonal_weight
 from ..problem.symmetric import check_symmetric
 from ..run import interrupts
 from . import cvx
@@ -106,7 +106,7 @@ def best_atom(P: Matrix, symmetric: bool, rng, gap: float = GAP) -> Atom:
 def next_atom(problem: Problem, factors: Factors, rng, gap: float = GAP, certify: bool = True) -> Atom:
     """The best next part for least squares, certified where the size of X allows, and the model: where a diagonal does
     not count, atoms differ in curvature, and the slope alone bounds nothing."""
-    symmetric, left = bool(problem.symmetric), Residual(problem.data, factors, counts_diagonal(problem.symmetric))
+    symmetric, left = bool(problem.symmetric), Residual(problem.data, factors, diagonal_weight(problem.symmetric) > 0)
     known = left.array(symmetric) if certify and left.diagonal and certifiable(left, symmetric) else left
     return best_atom(known, symmetric, rng, gap)
 

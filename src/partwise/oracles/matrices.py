@@ -13,10 +13,12 @@ from typing import Protocol
 
 import numpy as np
 
-from .. import kernels
 from ..data import Data
+from ..data.remainder import remainder
+from ..data.rows import blocks
 from ..data.units import comparable
 from ..problem import Factors
+from ..problem.symmetric import diagonal_of
 
 ENTRIES = 5_000_000  # of the array that a certificate needs, at most
 
@@ -105,27 +107,25 @@ class Residual:
     @cached_property
     def own_diagonal(self) -> np.ndarray:
         A, B = self.factors
-        return (self.data.diagonal - np.einsum("ij,ij->i", A, B)).astype(self.dtype)
+        return (diagonal_of(self.data) - np.einsum("ij,ij->i", A, B)).astype(self.dtype)
 
     def heaviest_rows(self, count):
         """By the listed entries of X: where none is, P is not positive."""
         A, B = self.factors
         heaviest = np.argsort(-comparable(self.row_weights(), self.dtype), kind="stable")[:count]
-        return np.maximum(np.column_stack([self.data.row(0, i) - B @ A[i] for i in heaviest]), 0)
+        return np.maximum(
+            np.column_stack([row - B @ A[i] for i, row in zip(heaviest, self.data.take(0, heaviest), strict=True)]), 0
+        )
 
     def row_weights(self) -> np.ndarray:
         """Sums of squares of the positive entries."""
-        (indptr, indices, values), scale = self.data.entries(0)
-        if indices is None:
+        if not self.data.sparse:
             return np.concatenate([np.square(np.maximum(block, 0)).sum(axis=1) for block in self.blocks()])
         parts = (A if A.shape[1] else np.zeros((len(A), 1), A.dtype) for A in self.factors)  # the kernel needs one
-        left = kernels.of(values).residuals((indptr, indices, values), scale, *parts)
-        left = np.maximum(left, 0, out=left)
-        return kernels.of(values).power_sums(indptr, left, left.dtype.type(1), 2.0)
+        return remainder(self.data, tuple(parts)).row_sums(0, 2.0)
 
     def largest(self):
-        indices = self.data.entries(0)[0][1]
-        if indices is not None and not self.small:
+        if self.data.sparse and not self.small:
             return self.largest_listed()
         best, first = (0, 0, -np.inf), 0
         for block in self.blocks():
@@ -138,15 +138,15 @@ class Residual:
     def largest_listed(self) -> tuple[int, int, float]:
         """Of the row whose listed entries leave most: where none is positive no entry is, and another will do."""
         i = int(np.argmax(self.row_weights()))
-        row = self.data.row(0, i) - self.factors[1] @ self.factors[0][i]
+        row = self.data.take(0, slice(i, i + 1))[0] - self.factors[1] @ self.factors[0][i]
         j = int(np.argmax(row))
         return i, j, float(row[j])
 
     def blocks(self) -> Iterator[np.ndarray]:
         """Some rows at a time, in double precision."""
         A, B = (factor.astype(np.float64) for factor in self.factors)
-        for rows, block in self.data.blocks():
-            left = block - A[rows] @ B.T
+        for rows, entries, _ in blocks(self.data):
+            left = entries - A[rows] @ B.T
             if not self.diagonal:
                 left[np.arange(len(left)), np.arange(rows.start, rows.stop)] = 0.0
             yield left

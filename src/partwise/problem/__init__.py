@@ -1,35 +1,20 @@
 """What is to be solved: data, a loss and structures, and the measures that are the same for every solver."""
 
-from .problem import (
-    Expansion,
-    Factors,
-    Kinks,
-    Measured,
-    Problem,
-    Quadratic,
-    Tangent,
-    curvature_of,
-    dead_parts,
-    gram_of,
-    is_binary,
-    largest,
-    pose,
-    ratio,
-)
+from ..losses.expansions import Expansion, Quadratic, curvature_of, gram_of, largest, ratio
+from .pose import pose
+from .problem import Factors, Measured, Problem, is_binary, zero_components
 
 __all__ = [
     "Expansion",
     "Factors",
-    "Kinks",
     "Measured",
     "Problem",
     "Quadratic",
-    "Tangent",
     "curvature_of",
-    "dead_parts",
     "gram_of",
     "is_binary",
     "largest",
     "pose",
     "ratio",
+    "zero_components",
 ]

@@ -6,29 +6,30 @@ import numpy as np
 
 from ..data.units import exponent_of
 from ..data.validation import OFF_DIAGONAL
-from .problem import Factors, Problem, gram_of, hadamard
+from ..losses.expansions import gram_of
+from .problem import Factors, Problem
 
 
-def counts_diagonal(symmetric: bool | str) -> bool:
-    """Whether the diagonal of X counts, by the `symmetric` of a problem or a result."""
-    return symmetric != OFF_DIAGONAL
+def diagonal_weight(symmetric: bool | str) -> float:
+    """What entries on the diagonal of X count, by the `symmetric` of a problem or a result."""
+    return 0.0 if symmetric == OFF_DIAGONAL else 1.0
 
 
 def part_products(problem: Problem, factors: Factors) -> np.ndarray:
-    """Inner products of parts, `prod_i (A_i' A_i)[j, k]`, without the diagonal of `A A'` where that does not count."""
+    """Inner products of parts, `prod_i (A_i' A_i)[j, k]`, entries on the diagonal by their weight."""
     precise = [A.astype(np.float64) for A in factors]
-    products = hadamard(map(gram_of, precise))
-    if counts_diagonal(problem.symmetric):
-        return products
+    products = np.prod([gram_of(A) for A in precise], axis=0)
+    weight = diagonal_weight(problem.symmetric)
     squares = np.square(precise[0])
-    return products - squares.T @ squares
+    return products if weight == 1 else products - (1 - weight) * (squares.T @ squares)
 
 
 def part_norms(factors: Factors, symmetric: bool | str = False) -> np.ndarray:
-    """The norm of each part, `prod_i |A_i[:, k]|`, up to a common power of two; without its diagonal where that does
-    not count."""
+    """The norm of each part, `prod_i |A_i[:, k]|`, up to a common power of two, entries on the diagonal by their
+    weight."""
     factors = [np.ldexp(A, -exponent_of(float(np.abs(A).max(initial=0)))) for A in factors]  # squares are numbers
-    if counts_diagonal(symmetric):
+    weight = diagonal_weight(symmetric)
+    if weight == 1:
         return np.prod([np.linalg.norm(A, axis=0) for A in factors], axis=0)
     squares = np.square(factors[0].astype(np.float64))
-    return np.sqrt((squares * np.maximum(squares.sum(axis=0) - squares, 0)).sum(axis=0))
+    return np.sqrt((squares * np.maximum(squares.sum(axis=0) - (1 - weight) * squares, 0)).sum(axis=0))

@@ -12,22 +12,27 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from .. import kernels
-from ..data import Data
+from ..data import Data, as_data
+from ..data.rows import blocks, sparse_matrix
 from ..data.validation import OFF_DIAGONAL
 from ..errors import IncompatibleError
-from ..kernels import threads
 from ..losses import Loss
+from ..losses.beta import cancels
+from ..losses.expansions import Expansion, Quadratic, gram_of
 from ..structures import NonNegative, Structure
-from .problem import Factors, Measured, Problem, Quadratic, gram_of, pose
+from .parts import diagonal_weight
+from .pose import pose
+from .problem import Factors, Measured, Problem
 
 ROUNDING = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}  # of the largest entry: asymmetry that is no fault
 
 
 @dataclass(frozen=True, eq=False)
 class SymmetricProblem(Problem):
-    diagonal: bool = True  # whether the diagonal of X counts; where it does not, that of `data` is 0
+    diagonal: float = 1.0  # the weight of entries on the diagonal of X, 1 or 0; where it is 0, `data` has zeros there
 
     @property
     def symmetric(self) -> bool | str:  # type: ignore[override]  # not of the class here
@@ -42,18 +47,23 @@ class SymmetricProblem(Problem):
         """Rows of A meet each other in `A A'`."""
         return False
 
+    @cached_property
+    def own(self) -> np.ndarray:
+        """The diagonal of X."""
+        return diagonal_of(self.data)
+
     def tied(self, factors: Factors) -> Factors:
         """A twice, from the first."""
         return factors[0], factors[0]
 
-    def model_norm2(self, A: np.ndarray, mode: int, gram: np.ndarray) -> float:
+    def model_norm2(self, A: np.ndarray) -> float:
         """`|A A'|^2`, or `sum_{i != j} (a_i' a_j)^2` where the diagonal does not count.
 
         The latter is the difference of `|A'A|^2` and `sum_i |a_i|^4`, which cancel where a few rows are far longer than
         the others: products with those rows are summed one by one. Among rows of which none has more than
         `1 / (2 rank)` of the sum of squares, what is subtracted is at most half of what it is subtracted from."""
         if self.diagonal:
-            return super().model_norm2(A, mode, gram)
+            return float(np.square(gram_of(A).astype(np.float64)).sum())
         A = A.astype(np.float64, copy=False)
         norms2 = np.einsum("ik,ik->i", A, A)
         order = np.argsort(norms2)
@@ -65,17 +75,19 @@ class SymmetricProblem(Problem):
         pairs = 2 * across.sum() - across[:, long].sum()
         return float(np.square(gram_of(A[rest])).sum() - np.square(norms2[rest]).sum() + pairs)
 
+    def fit(self, factors: Factors, mode: int = 0, known: Expansion | None = None) -> float:
+        A, (_, cross) = factors[0], known or self.normal_equations(factors, 0)
+        value = 0.5 * (self.data.norm2 - 2 * kernels.of(A).inner(A, cross) + self.model_norm2(A))
+        return self.direct_fit(factors) if cancels(self.data, value) else max(value, 0.0)
+
     def direct_fit(self, factors: Factors) -> float:
-        if self.diagonal:
-            return super().direct_fit(factors)
-        A = factors[0].astype(np.float64, copy=False)
-
-        def part(start: int, stop: int) -> float:
-            difference = self.data.block(slice(start, stop)) - A[start:stop] @ A.T
-            np.fill_diagonal(difference[:, start:], 0)
-            return float(np.vdot(difference, difference))
-
-        return 0.5 * sum(threads.run(part, [0, *(rows.stop for rows in self.data.row_blocks())]))
+        A, total = factors[0].astype(np.float64, copy=False), 0.0
+        for rows, entries, _ in blocks(self.data):
+            difference = entries - A[rows] @ A.T
+            if not self.diagonal:
+                np.fill_diagonal(difference[:, rows.start :], 0)
+            total += float(np.vdot(difference, difference))
+        return 0.5 * total
 
     def gradient(self, factors: Factors, mode: int = 0) -> np.ndarray:
         """`2 (A A' - X) A`, the diagonal of `A A' - X` taken as 0 where it does not count."""
@@ -90,14 +102,14 @@ class SymmetricProblem(Problem):
         `gain` is by how much the objective falls if each entry goes to its own best value, all else held, exactly."""
         A = factors[0]
         known = Quadratic(gram_of(A), self.data.cross(factors, 0))
-        gains = kernels.of(A).symmetric_gains(A, known.cross, known.gram, self.data.diagonal, self.diagonal)
+        gains = kernels.of(A).symmetric_gains(A, known.cross, known.gram, self.own, self.diagonal)
         return Measured(self.fit(factors, 0, known), self.relative_gain(gains))
 
     def to_user(self, factors: Factors) -> Factors:
-        return self.tied(super().to_user(factors[:1]))
+        return self.tied(super().to_user(factors))
 
     def from_user(self, factors: Factors) -> Factors:
-        return self.tied(super().from_user(factors[:1]))
+        return self.tied(super().from_user(factors))
 
 
 def pose_as(symmetric: bool | str, data: Data, loss: Loss, stated: Sequence[Structure], rank: int) -> Problem:
@@ -112,10 +124,10 @@ def pose_as(symmetric: bool | str, data: Data, loss: Loss, stated: Sequence[Stru
         )
     check_symmetric(data, "X", symmetric)
     if symmetric == OFF_DIAGONAL:
-        data = data.without_diagonal()
+        data = without_diagonal(data)
     check_nonnegative(data)
     plain = pose(data, loss, stated, rank)
-    return SymmetricProblem(plain.data, plain.loss, plain.structures, plain.rank, diagonal=symmetric is True)
+    return SymmetricProblem(plain.data, plain.loss, plain.structures, plain.rank, diagonal=diagonal_weight(symmetric))
 
 
 def check_nonnegative(data: Data) -> None:
@@ -132,9 +144,42 @@ def check_symmetric(data: Data, name: str, symmetric: bool | str = True) -> None
     if data.shape[0] != data.shape[1]:
         raise ValueError(f"symmetric={symmetric!r} needs a square {name}, got one of shape {data.shape}.")
     largest = max(map(abs, data.extremes))
-    if data.asymmetry > ROUNDING[data.dtype] * largest:
+    asymmetry = asymmetry_of(data)
+    if asymmetry > ROUNDING[data.dtype] * largest:
         raise ValueError(
-            f"{name} is not symmetric: entries differ from those across the diagonal by up to {data.asymmetry:.3g}, "
+            f"{name} is not symmetric: entries differ from those across the diagonal by up to {asymmetry:.3g}, "
             f"where the largest is {largest:.3g}. Pass ({name} + {name}.T) / 2 for its symmetric part, or leave "
             "symmetric=False."
         )
+
+
+def diagonal_of(data: Data) -> np.ndarray:
+    """Of a square X, in double precision."""
+    n = data.shape[0]
+    if data.sparse:
+        return np.concatenate([sparse_matrix(X, n).diagonal(X.first)[: X.n_rows] for X in data.double().rows(0)])
+    return np.concatenate([X.values[X.first :: n + 1] * np.float64(X.scale) for X in data.double().rows(0)])
+
+
+def without_diagonal(data: Data) -> Data:
+    """A square X whose diagonal counts nothing: with zeros there, which no sum sees."""
+    if not diagonal_of(data).any():
+        return data
+    if data.sparse:
+        indptr, indices, values = data.arrays
+        kept = indices != np.repeat(np.arange(data.shape[0]), np.diff(indptr))
+        ends = np.concatenate([[0], np.cumsum(kept)])[indptr]
+        return as_data(sparse.csr_array((values[kept], indices[kept], ends), shape=data.shape)).scaled(data.scale)
+    array = data.arrays[0].copy(order="K")
+    np.fill_diagonal(array, 0)
+    return as_data(array).scaled(data.scale)
+
+
+def asymmetry_of(data: Data) -> float:
+    """The largest of `|x_ij - x_ji|` of a square X."""
+    if data.sparse:
+        n = data.shape[0]
+        pairs = zip(data.double().rows(0), data.double().rows(1), strict=True)
+        return max(float(abs(sparse_matrix(X, n) - sparse_matrix(Y, n)).max()) for X, Y in pairs)
+    turned = data.double()
+    return max(float(np.abs(entries - turned.take(1, rows)).max()) for rows, entries, _ in blocks(data))

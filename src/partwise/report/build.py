@@ -10,7 +10,7 @@ import numpy as np
 
 from ..io.write import checked_file, checked_names, summary
 from ..metrics import sparsity
-from ..problem.parts import counts_diagonal, part_norms
+from ..problem.parts import diagonal_weight, part_norms
 from ..result import Result, plots
 from ..result.certificate import Optimality
 
@@ -59,7 +59,7 @@ def build(
     if not isinstance(optimality, Optimality | None):
         raise TypeError(f"optimality must be what result.certify(X) returned, got {optimality!r}")
     about = summary(result, optimality)
-    ignored = "" if counts_diagonal(result.symmetric) else "; the diagonal of X does not count"
+    ignored = "" if diagonal_weight(result.symmetric) else "; the diagonal of X does not count"
     return {
         "title": title,
         "headline": f"{' × '.join(map(str, result.shape))} data in {result.rank} parts, {result.quality}",

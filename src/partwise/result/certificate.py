@@ -11,10 +11,12 @@ from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from ..data import Data
+from ..data.rows import BLOCK, sparse_matrix
+from ..data.spectrum import gram, svd
 from ..data.units import times_power, unit_of
 from ..oracles.chain import next_atom
 from ..oracles.matrices import Residual
-from ..problem import Factors, Problem, dead_parts, is_binary, ratio
+from ..problem import Factors, Problem, is_binary, ratio, zero_components
 from ..run import interrupts
 from ..run.records import Run
 
@@ -30,9 +32,9 @@ class Certificate:
     violations: tuple[float, ...]  # by how much each factor breaks its structure, at most
     stationarity: float  # see `Problem.stationarity`; 0 at a stationary point
     tol: float
-    dead_parts: tuple[int, ...]  # components that are zero
+    zero_components: tuple[int, ...]  # components that are zero
     unreached: int  # positive entries of X where W H is 0, if the loss is infinite there; it is computed with a floor
-    unsettled: tuple[int, int] | None = None  # L1: entries of the factors not at their exact best value, and all
+    n_suboptimal: tuple[int, int] | None = None  # L1: entries of the factors not at their exact best value, and all
     blocks: tuple[float, float] | None = None  # what linear programs gained, and what they would still gain
     disagreements: tuple[int, int] | None = None  # entries where 0/1 data are not W H, and not its Boolean product
 
@@ -48,8 +50,8 @@ class Certificate:
         feasible = "yes" if self.feasible else f"no, off by up to {max(self.violations):.1e}"
         stationary = "yes" if self.stationary else "no"
         lines = [f"feasible: {feasible}", f"stationary: {stationary} ({self.stationarity:.1e}, tol {self.tol:g})"]
-        if self.unsettled:
-            count, total = self.unsettled
+        if self.n_suboptimal:
+            count, total = self.n_suboptimal
             hint = "" if self.blocks else "; several at once might still gain"
             hint += "" if self.blocks or self.disagreements else ", see exact_blocks"
             lines.append(f"entries at their exact minimiser, the others held: {total - count} of {total}{hint}")
@@ -57,8 +59,8 @@ class Certificate:
             lines.append(
                 "rows solved as linear programs gained {:.6g}, and would gain another {:.2g}".format(*self.blocks)
             )
-        if self.dead_parts:
-            lines.append(f"parts that are zero: {', '.join(map(str, self.dead_parts))}")
+        if self.zero_components:
+            lines.append(f"parts that are zero: {', '.join(map(str, self.zero_components))}")
         if self.unreached:
             lines.append(f"positive entries of X where W H is 0: {self.unreached}")
         if self.disagreements:
@@ -72,13 +74,13 @@ def certificate(problem: Problem, run: Run, tol: float) -> Certificate:
     violations = tuple(
         times_power(s.violation(A), e) for s, A, e in zip(problem.structures, factors, problem.exponents, strict=True)
     )
-    about = violations, stationarity, tol, dead_parts(factors), problem.unreached(factors)
-    if problem.loss.beta is not None:
+    about = violations, stationarity, tol, zero_components(factors), problem.unreached(factors)
+    if problem.loss.smooth:
         return Certificate(*about)
-    counts = [int(problem.kinks(factors, mode).unsettled.sum()) for mode in problem.modes]
-    unsettled = sum(counts), sum(factors[mode].size for mode in problem.modes)
+    counts = [int(problem.expansion(factors, mode).n_suboptimal.sum()) for mode in problem.modes]
+    n_suboptimal = sum(counts), sum(factors[mode].size for mode in problem.modes)
     blocks = (run.details["gained"], run.details["left"]) if "left" in run.details else None
-    return Certificate(*about, unsettled, blocks, disagreements(problem, problem.to_user(factors)))
+    return Certificate(*about, n_suboptimal, blocks, disagreements(problem, problem.to_user(factors)))
 
 
 def disagreements(problem: Problem, factors: Factors) -> tuple[int, int] | None:
@@ -89,10 +91,13 @@ def disagreements(problem: Problem, factors: Factors) -> tuple[int, int] | None:
         return None
     W, H = sparse.csr_array(factors[0]), sparse.csr_array(factors[1].T)
     added = either = 0
-    for rows in problem.data.row_blocks():
-        X, Y = sparse.csr_array(problem.data.matrix[rows]).sign(), W[rows] @ H
-        added += (Y != X).nnz
-        either += (Y.sign() != X).nnz
+    height = max(1, BLOCK // problem.data.shape[1])
+    for rows in problem.data.rows(0):
+        listed = sparse_matrix(rows, problem.data.shape[1])
+        for start in range(0, rows.n_rows, height):
+            X, Y = listed[start : start + height].sign(), W[rows.first :][start : start + height] @ H
+            added += (Y != X).nnz
+            either += (Y.sign() != X).nnz
     return added, either
 
 
@@ -198,7 +203,7 @@ def optimality(data: Data, relative_error: float, rank: int, symmetric: bool = F
 
 def full_tail(data: Data, rank: int) -> float:
     """The share of |X|^2 beyond the leading `rank` singular values, less a margin for rounding."""
-    eigenvalues = eigvalsh(data.gram(int(data.shape[1] < data.shape[0])))
+    eigenvalues = eigvalsh(gram(data, int(data.shape[1] < data.shape[0])))
     # The computed eigenvalues are those of the Gram plus some E. By Ky Fan the sum of the leading ones is off by at
     # most sqrt(rank) |E|_F; E is the rounding of the sums in the Gram (at most max(shape) eps |X|^2), and of the
     # eigenvalues (backward stable; min(shape) eps |X|^2 is taken for its constant).
@@ -208,14 +213,14 @@ def full_tail(data: Data, rank: int) -> float:
 
 def partial_tail(data: Data, rank: int) -> float:
     """The same from the leading singular values alone, which a randomized method may put a little too low."""
-    _, s, _ = data.svd(rank, 0, n_iter=10, n_oversamples=20)
+    _, s, _ = svd(data, rank, 0, n_iter=10, n_oversamples=20)
     leading = np.square(s.astype(np.float64)).sum()
     return max(0.0, 1 - float(leading) / data.norm2)
 
 
 def full_positive_tail(data: Data, rank: int) -> float:
     """The share of |X|^2 beyond the `rank` largest eigenvalues that are positive, less a margin for rounding."""
-    X = data.block(slice(0, data.shape[0]))
+    X = data.double().take(0, slice(None))
     eigenvalues = eigvalsh((X + X.T) / 2, overwrite_a=True)
     leading = float(np.square(np.maximum(eigenvalues[-rank:], 0)).sum())
     # The computed eigenvalues are those of X plus some E, of norm n eps |X| (backward stable; n is taken for its

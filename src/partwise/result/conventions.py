@@ -61,7 +61,7 @@ class Convention:
         factors = run.factors
         if self.normalize == "balanced":
             # 0/1 parts of the L1 loss are as they should be
-            binary = self.problem.loss.beta is None and is_binary(self.problem.to_user(factors))
+            binary = not self.problem.loss.smooth and is_binary(self.problem.to_user(factors))
             if self.scalable.any() and not binary:
                 factors = balanced(factors, self.problem.exponents, self.scalable)
         elif self.normalize is not None:

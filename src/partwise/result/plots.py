@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..solvers.base import is_positive_int
+from ..checks import is_positive_int
 
 if TYPE_CHECKING:
     from .result import Result

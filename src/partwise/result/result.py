@@ -13,7 +13,7 @@ from ..data.names import factor_names, matrix_only
 from ..data.validation import checked_data
 from ..losses import Loss
 from ..problem import Factors
-from ..problem.parts import counts_diagonal
+from ..problem.parts import diagonal_weight
 from ..problem.symmetric import pose_as
 from ..run.records import Record
 from ..structures import Structure
@@ -84,7 +84,7 @@ class Result:
         """`1 - fit / (the loss of the null model)`: 1 where W H is X, 0 where it is no better than the null model, and
         below 0 where it is worse. The null model is 0 for least squares, `1 - |X - WH|^2 / |X|^2`, and for L1; for
         other losses it is the mean of X, and this the share of the deviance explained (D^2)."""
-        return 1 - self.relative_error ** (1 / self.loss.root)
+        return 1 - self.relative_error ** (1 / self.loss.error_power)
 
     @property
     def path(self) -> tuple:
@@ -113,7 +113,7 @@ class Result:
         """Why `certify` knows no bound, where it does not."""
         if not self.loss.quadratic:
             return f"certify knows a bound for least squares only, this result minimised {self.loss}"
-        if not counts_diagonal(self.symmetric):
+        if not diagonal_weight(self.symmetric):
             return "certify knows no bound where the diagonal of X does not count (symmetric='off-diagonal')"
         return matrix_only("certify", len(self.factors))
 
@@ -145,14 +145,14 @@ class Result:
         """What is special about the model, in a word or two."""
         if not self.symmetric:
             return ""
-        return ", symmetric," if counts_diagonal(self.symmetric) else ", symmetric off the diagonal,"
+        return ", symmetric," if diagonal_weight(self.symmetric) else ", symmetric off the diagonal,"
 
     @property
     def quality(self) -> str:
         """How good the fit is, in a few words."""
         if self.loss.quadratic:
             return f"relative error {self.relative_error:.4g}"
-        if self.loss.beta is None:
+        if not self.loss.smooth:
             return f"relative {type(self.loss).__name__} error {self.relative_error:.4g}"
         return f"{self.loss} = {self.fit:.6g}, {self.explained:.1%} of {self.loss.explains} explained"
 

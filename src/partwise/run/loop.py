@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..errors import warn
 from ..init import Init
-from ..problem import Factors, Measured, Problem, dead_parts
+from ..problem import Factors, Measured, Problem, zero_components
 from ..solvers import Solver, Step
 from . import interrupts
 from .limits import Clock, Limits
@@ -107,7 +107,7 @@ def solve(
 def fits(problem: Problem, run: Run, limits: Limits) -> bool:
     """Whether another start has nothing to gain: all parts are there, and the error is what `tol` leaves."""
     small = problem.relative(run.fit) <= LEFT * limits.tol
-    return small and problem.penalty(run.factors) == 0 and not dead_parts(run.factors)
+    return small and problem.penalty(run.factors) == 0 and not zero_components(run.factors)
 
 
 class StartRun:
@@ -235,7 +235,7 @@ class Monitor:
         return self.exact.fit + self.problem.penalty(factors), self.exact.stationarity
 
     def measured(self, factors: Factors) -> Measured:
-        problem, parts = self.problem.without_empty(factors) if self.partly else (self.problem, factors)
+        problem, parts = self.problem.without_zero_components(factors) if self.partly else (self.problem, factors)
         return problem.precise(parts)
 
     def record(

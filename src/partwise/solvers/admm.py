@@ -20,10 +20,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ..checks import POSITIVE_INT, Rule, is_number
 from ..problem import Problem, Quadratic
-from ..run.limits import is_number
 from .admm_search import Progress, Search, Split, free_error, scales_of, scattered, unit_of
-from .base import WHOLE, Rule, Solver, Step, require
+from .base import Solver, Step, require
 from .block import least_squares_only
 from .palm import PALM
 
@@ -64,6 +64,7 @@ class ADMM(Solver):
     informed: bool = field(default=True, repr=False, init=False)  # the factors to start from are worth something
 
     max_iter = 2000
+    kernels = ("numpy", "pulled", "aimed", "parted", *PALM.kernels)
     states = (Search, Split, Progress, *PALM.states)
 
     def __post_init__(self):

@@ -131,8 +131,9 @@ class Search:
         pair = np.unravel_index(np.argmax(cosines), cosines.shape)
         k = min((int(i) for i in pair) if cosines[pair] > PARALLEL else range(problem.rank), key=used.__getitem__)
         gram, cross = problem.normal_equations((W, H), 0)
-        left = problem.data.row_norms2(0) + np.einsum("ij,ij->i", W, W @ gram - 2 * cross)
-        sample = problem.data.row(0, int(np.argmax(comparable(left, W.dtype))))
+        left = problem.data.row_sums(0, 2.0) + np.einsum("ij,ij->i", W, W @ gram - 2 * cross)
+        worst = int(np.argmax(comparable(left, W.dtype)))
+        sample = problem.data.take(0, slice(worst, worst + 1))[0]
         first, second = self.splits
         size = float(np.median(np.linalg.norm(second.free, axis=0)))
         sample = sample * (size / (float(np.linalg.norm(sample)) or 1.0))

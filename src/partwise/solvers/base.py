@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ class Step(NamedTuple):
 class Solver(ABC):
     """A frozen dataclass; its parameters are its fields."""
 
+    kernels: ClassVar[tuple[str, ...]] = (
+        "numpy",
+    )  # that it calls beside those all need; "numpy": NumPy's own functions
     states: tuple[type, ...] = ()  # the classes that a kept state is made of
     monotone = True  # the objective never rises from one step to the next
     symmetric = False  # takes `X ~ A A'` too
@@ -93,34 +96,6 @@ class Solver(ABC):
     @abstractmethod
     def step(self, problem: Problem, state: Any) -> Step:
         """One iteration over all free factors. Factors of earlier steps stay as they are."""
-
-
-def is_positive_int(value: Any) -> bool:
-    """Whether it is a whole number, at least 1."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
-
-
-class Rule(NamedTuple):
-    """What a parameter may be, in words and as a test."""
-
-    says: str
-    holds: Callable[[Any], bool]
-
-    def __or__(self, other: Any) -> Rule:
-        """The rule that also takes one more value, such as None."""
-        same = type(other)
-        return Rule(f"{self.says}, or {other!r}", lambda v: (type(v) is same and v == other) or self.holds(v))
-
-
-WHOLE = Rule("a whole number >= 1", is_positive_int)
-AT_LEAST_0 = Rule("a number >= 0", lambda value: is_number(value) and value >= 0)
-BELOW_1 = Rule("a number from 0 to below 1", lambda value: is_number(value) and 0 <= value < 1)
-
-
-def one_of(*values) -> Rule:
-    return Rule(
-        f"one of {', '.join(map(repr, values))}", lambda value: isinstance(value, str | None) and value in values
-    )
 
 
 def require(solver: Solver, **rules: Rule) -> None:

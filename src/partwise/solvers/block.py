@@ -14,7 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..problem import Expansion, Factors, Problem, Quadratic, largest
+from ..kernels.records import Chosen
+from ..problem import Expansion, Factors, Problem, largest
 from ..structures import Structure
 from .base import Solver, Step, feasible
 from .exact_rows import least_squares_rows
@@ -122,7 +123,9 @@ class BlockDescent(Solver):
             points=list(factors),
             origins=list(factors),
             expansions=[None] * len(factors),
-            boxes=[s.elementwise.box(A) if s.elementwise else s for s, A in zip(problem.structures, factors)],
+            boxes=[
+                s.elementwise.box(A) if s.elementwise else s for s, A in zip(problem.structures, factors, strict=True)
+            ],
             momentum=Momentum() if self.extrapolate and len(problem.modes) > 1 else None,
             rng=rng,
             tol=tol,
@@ -165,14 +168,14 @@ class BlockDescent(Solver):
             state.expansions[mode] = self.expand(problem, mode, state)
         update = self.update(problem, mode, state, rows)
         state.points[mode] = update.factor
-        if problem.separable and isinstance(expansion, Quadratic):
+        if problem.separable and problem.quadratic:
             state.points[mode] = least_squares_rows(problem, state.points, mode, expansion, rows)
         if problem.separable:
             state.stationarity[mode] = largest(left)
         else:
             state.stationarity[mode] = update.stationarity
-        for other in range(len(state.points)):
-            if other != mode or not problem.loss.quadratic:  # least squares is known everywhere, not only at a point
+        for other, known in enumerate(state.expansions):
+            if other != mode or (known is not None and not known.exact):  # least squares is known everywhere
                 state.expansions[other] = None
         return update
 
@@ -195,17 +198,20 @@ class RowDescent(BlockDescent):
     """Solvers whose updates look at the rows of X themselves; subclasses give `descend_rows`."""
 
     @abstractmethod
-    def descend_rows(self, problem: Problem, state: State, arguments: tuple, rows: np.ndarray) -> tuple:
-        """The new factor, gains and loss from a kernel; `arguments` are those that all of them take."""
+    def row_kernel(self, problem: Problem, mode: int, state: State) -> tuple:
+        """The row kernel to use, and what it takes beside rows, factors, box and ridge."""
 
     def expand(self, problem, mode, state):
         return None
 
     def update(self, problem, mode, state, rows):
-        A, B, data = state.points[mode], state.points[1 - mode], problem.data
-        arguments = (*data.entries(mode), A, B, state.boxes[mode], problem.structures[mode].ridge)
-        factor, gains, fit = self.descend_rows(problem, state, arguments, rows)
-        return Update(factor, problem.relative_gain(gains), data.whole_loss(fit, problem.loss.beta, (factor, B), rows))
+        kernel, *own = self.row_kernel(problem, mode, state)
+        rule = state.boxes[mode], problem.structures[mode].ridge, *own, Chosen(rows)
+        (factor,), (gains, fit) = problem.data.map(kernel, state.points, mode, *rule)
+        if rows.size < len(factor):
+            return Update(factor, problem.relative_gain(gains))
+        new = [factor if other == mode else B for other, B in enumerate(state.points)]
+        return Update(factor, problem.relative_gain(gains), fit + problem.loss.linear_part(problem.data, new))
 
 
 def retreat(state: State) -> None:
@@ -218,6 +224,13 @@ def retreat(state: State) -> None:
 
 def least_squares_only(solver: Solver, problem: Problem) -> str | None:
     """The sentence of solvers that work on the normal equations."""
-    if problem.loss.quadratic:
-        return None
-    return f"{type(solver).__name__} minimises least squares only, got the loss {problem.loss}"
+    if not problem.loss.quadratic:
+        return f"{type(solver).__name__} minimises least squares only, got the loss {problem.loss}"
+    return None if problem.data.complete else f"{type(solver).__name__} needs data in which every entry counts alike"
+
+
+def quadratic_only(solver: Solver, kernel: str, problem: Problem) -> str | None:
+    """The sentence of solvers that lower a quadratic: the loss itself, or one that lies above it."""
+    if problem.loss.quadratic or kernel not in problem.loss.updates:
+        return least_squares_only(solver, problem)
+    return None

@@ -2,11 +2,11 @@
 
 Under the L1 loss each is a linear program,
 
-    min_a  sum_j |x_j - sum_k a_k h_kj| + sum_k cost_k a_k,   low <= a <= high,  low >= 0
+    min_a  sum_j weight_j |x_j - sum_k a_k h_kj| + sum_k cost_k a_k,   low <= a <= high,  low >= 0
 
 through its dual, which has as many constraints as there are parts:
 
-    max_pi  x' pi - (high - low)' rho,   H pi - rho <= cost,  |pi| <= 1,  rho >= 0   (x less what `low` makes of it).
+    max_pi  x' pi - (high - low)' rho,   H pi - rho <= cost,  |pi| <= weight,  rho >= 0   (x less what `low` makes).
 
 Under least squares an active-set method finds the minimum, and is needed where the parts that are held are nearly
 dependent: there coordinate descent gains less and less long before it is at the end.
@@ -19,6 +19,7 @@ from scipy.linalg import cholesky, qr, solve_triangular
 from scipy.optimize import linprog
 
 from .. import kernels
+from ..kernels.records import Box, Rows
 from ..problem import Factors, Problem, Quadratic
 from ..run import interrupts
 
@@ -31,46 +32,54 @@ MOST_PARTS = 300  # a row takes up to their number to the power of 3 or 4
 
 def exact_rows(problem: Problem, factors: Factors, mode: int) -> tuple[np.ndarray, float]:
     """The best factor of this mode, and by how much it lowers the objective."""
-    A, B = (factors[m].astype(np.float64) for m in (mode, 1 - mode))
-    (indptr, indices, values), scale = problem.data.entries(mode)
+    data, precise = problem.data.double(), [A.astype(np.float64) for A in factors]
     structure = problem.structures[mode].elementwise
     assert structure is not None
-    l1, lower, upper = structure.box(A)
-    lower, upper = np.broadcast_to(lower, A.shape), np.broadcast_to(upper, A.shape)
-    zero_weight, sums, gained = problem.loss.zero_weight, B.sum(axis=0), 0.0
-    for i in range(A.shape[0]):
+    (factor,), (gained,) = data.map(linear_programs, precise, mode, structure.box(precise[mode]))
+    return factor.astype(factors[mode].dtype), gained
+
+
+def linear_programs(X: Rows, A: np.ndarray, B: np.ndarray, box: Box) -> tuple[tuple, tuple]:
+    """As row kernels do: the best of these rows, and what that gains."""
+    A, sums, gained = A.copy(), B.sum(axis=0), 0.0
+    lower, upper = (np.broadcast_to(bound, A.shape) for bound in (box.lower, box.upper))
+    for i in range(X.n_rows):
         interrupts.check()
-        entries = slice(indptr[i], indptr[i + 1])
-        x = values[entries].astype(np.float64) * scale
-        H, x = B[np.flatnonzero(x) if indices is None else indices[entries]], x[x != 0]
+        entries = slice(X.indptr[i], X.indptr[i + 1])
+        x = X.values[entries].astype(np.float64) * X.scale
+        nonzero = np.flatnonzero(x)
+        weights = X.weights[entries][nonzero] if X.weights.size else np.ones(nonzero.size)
+        H, x = B[nonzero if X.full else X.indices[entries][nonzero]], x[nonzero]
         masses = H.sum(axis=0)
-        cost = zero_weight * np.maximum(sums - masses, 0) + l1  # all that zeros of X do under a nonnegative model
-        free = (lower[i] < upper[i]) & ((masses > cost) | (A[i] > lower[i]))
+        # all that zeros of X do under a nonnegative model
+        cost = (1.0 if X.full else X.unlisted) * np.maximum(sums - masses, 0) + box.l1
+        free = (lower[i] < upper[i]) & ((weights @ H > cost) | (A[i] > lower[i]))
         if not free.any():
             continue
         rest = x - H[:, ~free] @ A[i, ~free]
-        a = solved(rest, H[:, free], cost[free], lower[i, free], upper[i, free])
+        a = solved(rest, weights, H[:, free], cost[free], (lower[i, free], upper[i, free]))
         if a is None:
             continue
-        before, after = (np.abs(rest - H[:, free] @ w).sum() + cost[free] @ w for w in (A[i, free], a))
+        before, after = (weights @ np.abs(rest - H[:, free] @ w) + cost[free] @ w for w in (A[i, free], a))
         if before - after > WORTH * before:
             A[i, free] = a
             gained += before - after
-    return A.astype(factors[mode].dtype), gained
+    return (A,), (gained,)
 
 
-def solved(x, H, cost, low, high) -> np.ndarray | None:
+def solved(x, weights, H, cost, bounds) -> np.ndarray | None:
     """The weights; None where the program could not be solved, and the row is left alone."""
+    low, high = bounds
     if not x.size:
         return low
     bounded = np.isfinite(high)
-    x, n = x - H @ low, len(x)
+    x = x - H @ low
     room = np.eye(len(cost))[:, bounded]
     program = linprog(
         np.concatenate([-x, (high - low)[bounded]]),
         A_ub=np.hstack([H.T, -room]),
         b_ub=cost,
-        bounds=[(-1, 1)] * n + [(0, None)] * room.shape[1],
+        bounds=[*zip(-weights, weights, strict=True), *[(0, None)] * room.shape[1]],
         method="highs",
     )
     if program.status != 0:
@@ -89,11 +98,11 @@ def least_squares_rows(problem: Problem, factors: Factors, mode: int, known: Qua
     """The factor of this mode with the given rows at their minimum; as it is where its parts are independent enough, or
     where bounds and penalties are not all there is to its structure."""
     A, structure = factors[mode], problem.structures[mode].elementwise
-    if structure is None or structure.binary or problem.rank > MOST_PARTS or not rows.size:
+    if structure is None or structure.binary or problem.rank > MOST_PARTS or not isinstance(A, np.ndarray):
         return A
     if structure.l1 > 0 and not structure.nonnegative:
         return A
-    if not dependent(known.gram):
+    if not rows.size or not dependent(known.gram):
         return A
     if not dependent(known.gram, SQUARED) and A.dtype == np.float64:
         R = cholesky(known.gram)
@@ -101,9 +110,10 @@ def least_squares_rows(problem: Problem, factors: Factors, mode: int, known: Qua
     else:
         # the ridge is rows more under the parts, where X has zeros
         problem, precise = problem.in_double(factors)
-        B, rank = precise[1 - mode], problem.rank
-        Q, R = qr(np.vstack([B, np.sqrt(structure.l2) * np.eye(rank)]), mode="economic")
-        basis = np.ascontiguousarray(Q[: len(B)])
-        C = problem.data.cross((basis, basis), mode)
+        B, *more = (F for other, F in enumerate(precise) if other != mode)
+        if more:  # of a tensor only products with factors are to be had
+            return A
+        Q, R = qr(np.vstack([B, np.sqrt(structure.l2) * np.eye(problem.rank)]), mode="economic")
+        C = problem.data.cross([np.ascontiguousarray(Q[: len(B)])] * len(factors), mode)
     box = structure.box(A.astype(np.float64))
     return kernels.of(A).least_squares(np.ascontiguousarray(R.T), np.ascontiguousarray(C), A, box, rows)

@@ -1,11 +1,12 @@
 """Greedy coordinate descent: Hsieh and Dhillon (2011), KDD, Algorithm 1."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from .. import kernels
 from ..checks import BELOW_1, POSITIVE_INT
 from .base import require
-from .block import BlockDescent, Update, least_squares_only
+from .block import BlockDescent, Update, quadratic_only
 
 
 @dataclass(frozen=True)
@@ -21,11 +22,13 @@ class GCD(BlockDescent):
     updates: int = 20
     extrapolate: bool = True
 
+    kernels: ClassVar[tuple[str, ...]] = ("gcd", "extrapolate")
+
     def __post_init__(self):
         require(self, eps=BELOW_1, updates=POSITIVE_INT)
 
     def supports(self, problem):
-        return least_squares_only(self, problem) or super().supports(problem)
+        return quadratic_only(self, "gcd", problem) or super().supports(problem)
 
     def prefer(self, problem):
         return 1.0, "greedy coordinate descent suits sparse factors"

@@ -14,13 +14,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..checks import AT_LEAST_0, POSITIVE_INT, one_of
 from ..data.names import matrix_only
 from ..errors import warn
 from ..init.empty import Empty
 from ..oracles.chain import GAP, Atom, next_atom
 from ..problem import Factors, Problem
 from ..problem.parts import part_products
-from .base import AT_LEAST_0, WHOLE, Solver, Step, feasible, one_of, require, shallow_copy
+from .base import Solver, Step, feasible, require, shallow_copy
 from .block import least_squares_only
 from .hals import HALS
 from .symmetric_cd import SymmetricCD
@@ -120,6 +121,7 @@ class Greedy(Solver):
     gap: float = GAP
     keep: bool = False
 
+    kernels = ("numpy", *HALS.kernels, *SymmetricCD.kernels)
     symmetric = True
     draws = True
     default_init = Empty()
@@ -158,7 +160,7 @@ class Greedy(Solver):
         return 0.1, "one part at a time, each with a bound on what any part could gain"
 
     def init(self, problem, factors, tol, rng):
-        given = problem.living(factors)
+        given = problem.nonzero_components(factors)
         count = given[0].shape[1]
         parts, full, tied = padded(problem, given), count == problem.rank, bool(problem.symmetric)
         return GreedyState(parts, problem.fit(parts), count, (), full, None, tied, rng, tol)
@@ -192,7 +194,7 @@ class Greedy(Solver):
             )
         if self.prune is not None and state.count > self.prune:
             return self.shrink(problem, state)
-        narrow, parts = problem.without_empty(state.factors)
+        narrow, parts = problem.without_zero_components(state.factors)
         if self.polish is None or state.count == 0:
             return Step(state.factors, *narrow.measure(parts), done=True)
         inner = ALTERNATING[state.tied]()
@@ -246,7 +248,7 @@ class Greedy(Solver):
             course = inner.init(narrow, parts, state.tol, state.rng)
             for _ in range(self.rounds):
                 parts = inner.step(narrow, course).factors
-        parts = problem.living(parts)  # a new part can make another superfluous
+        parts = problem.nonzero_components(parts)  # a new part can make another superfluous
         narrow = replace(problem, rank=parts[0].shape[1])
         before, fit = state.fit, narrow.fit(parts)
         if atom is not None and fit >= before:  # rounding has the last word

@@ -5,12 +5,14 @@ Cichocki and Phan (2009), IEICE Trans. E92-A; inner sweeps as in Gillis and Glin
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from .. import kernels
-from .base import AT_LEAST_0, Rule, is_positive_int, require
-from .block import BlockDescent, Update, least_squares_only
+from ..checks import AT_LEAST_0, Rule, is_positive_int
+from .base import require
+from .block import BlockDescent, Update, quadratic_only
 
 FEWEST = 4  # sweeps over a factor
 SHARE = 2  # one sweep more for so many sweeps' worth of multiplications in the product with X
@@ -34,6 +36,8 @@ class HALS(BlockDescent):
     extrapolate: bool = True
     shuffle: bool = False
 
+    kernels: ClassVar[tuple[str, ...]] = ("hals", "extrapolate")
+
     def __post_init__(self):
         require(self, sweeps=SWEEPS | None, eps=AT_LEAST_0)
 
@@ -44,7 +48,7 @@ class HALS(BlockDescent):
     def supports(self, problem):
         if isinstance(self.sweeps, tuple) and len(self.sweeps) != len(problem.structures):
             return f"HALS has sweeps={self.sweeps}, but there are {len(problem.structures)} factors"
-        return least_squares_only(self, problem) or super().supports(problem)
+        return quadratic_only(self, "hals", problem) or super().supports(problem)
 
     def configured(self, problem):
         if self.sweeps is not None:

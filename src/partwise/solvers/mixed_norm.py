@@ -29,6 +29,8 @@ class MixedNorm(GCD):
 
     rounds: int = 2
 
+    kernels = ("numpy", "mixed_norm", *GCD.kernels)
+
     def __post_init__(self):
         super().__post_init__()
         require(self, rounds=POSITIVE_INT)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from .. import kernels
 from ..checks import POSITIVE_INT
-from ..problem import gram_of
+from ..losses.expansions import gram_of_others
 from .base import require
 from .block import RowDescent
 from .exact_rows import dependent
@@ -22,22 +22,24 @@ class Newton(RowDescent):
     steps: int = 1
     extrapolate: bool = True
 
+    kernels = ("newton", "extrapolate")
+
     def __post_init__(self):
         require(self, steps=POSITIVE_INT)
 
     def supports(self, problem):
-        if problem.loss.quadratic or problem.loss.beta is None:
+        if problem.quadratic or "newton" not in problem.loss.updates:
             return f"Newton minimises beta-divergences other than least squares, got the loss {problem.loss}"
         return super().supports(problem)
 
     def prefer(self, problem):
         sparse = problem.data.density < problem.loss.sparse_below(nonnegative=True)
-        if problem.loss.beta == 1 and (sparse or problem.rank < WIDE):
+        if "newton_kl" in problem.loss.updates and (sparse or problem.rank < WIDE):
             return 2.0, "Newton's method on whole rows, for KL better where X is dense and parts are many"
         return 2.8, "Newton's method on whole rows"
 
-    def descend_rows(self, problem, state, arguments, rows):
+    def row_kernel(self, problem, mode, state):
         inner = (self.steps, 0.0, False)
         if problem.separable:
-            inner = ALONE, state.tol**2, dependent(gram_of(state.points[1 - problem.modes[0]]))
-        return kernels.of(state.points[0]).newton(*arguments, problem.loss.beta, inner, rows)
+            inner = ALONE, state.tol**2, dependent(gram_of_others(state.points, mode))
+        return kernels.of(state.points[mode]).newton, problem.loss.beta, inner

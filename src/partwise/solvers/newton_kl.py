@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from .. import kernels
 from ..checks import AT_LEAST_0, POSITIVE_INT
-from ..problem import gram_of
+from ..losses.expansions import gram_of_others
 from .base import require
 from .block import RowDescent
 from .exact_rows import dependent
@@ -26,21 +26,23 @@ class NewtonKL(RowDescent):
     eps: float = 0.01
     extrapolate: bool = True
 
+    kernels = ("newton", "newton_kl", "extrapolate")
+
     def __post_init__(self):
         require(self, sweeps=POSITIVE_INT, eps=AT_LEAST_0)
 
     def supports(self, problem):
-        if problem.loss.beta != 1:
+        if "newton_kl" not in problem.loss.updates:
             return f"NewtonKL minimises KL only, got the loss {problem.loss}"
         return super().supports(problem)
 
     def prefer(self, problem):
         return 2.5, "Newton coordinate descent, the fastest measured for KL on sparse data or with few parts"
 
-    def descend_rows(self, problem, state, arguments, rows):
-        kernel = kernels.of(state.points[0])
+    def row_kernel(self, problem, mode, state):
+        offered = kernels.of(state.points[mode])
         if not problem.separable:
-            return kernel.newton_kl(*arguments, (self.sweeps, self.eps), rows)
-        if dependent(gram_of(state.points[1 - problem.modes[0]])):  # entry by entry would end early
-            return kernel.newton(*arguments, 1.0, (ALONE, state.tol**2, True), rows)
-        return kernel.newton_kl(*arguments, (ALONE, min(self.eps, state.tol**2)), rows)
+            return offered.newton_kl, (self.sweeps, self.eps)
+        if dependent(gram_of_others(state.points, mode)):  # entry by entry would end early
+            return offered.newton, 1.0, (ALONE, state.tol**2, True)
+        return offered.newton_kl, (ALONE, min(self.eps, state.tol**2))

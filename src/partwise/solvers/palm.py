@@ -14,7 +14,7 @@ from ..checks import POSITIVE_INT
 from ..problem import Problem, Quadratic, curvature_of
 from ..structures import Structure
 from .base import require
-from .block import Update, least_squares_only
+from .block import Update, quadratic_only
 from .hals import HALS
 from .supports import reselected
 
@@ -29,12 +29,14 @@ class PALM(HALS):
 
     steps: int = 3
 
+    kernels = ("numpy", "pursue", *HALS.kernels)
+
     def __post_init__(self):
         super().__post_init__()
         require(self, steps=POSITIVE_INT)
 
     def supports(self, problem):
-        return least_squares_only(self, problem)
+        return quadratic_only(self, "palm", problem)
 
     def prefer(self, problem):
         return 0.2, "projected steps of the gradient method, each row on its own"

@@ -46,6 +46,7 @@ class SymmetricCD(Solver):
     sweeps: int = 2
     extrapolate: bool = True
 
+    kernels = ("numpy", "symmetric_cd", "symmetric_gains", "extrapolate")
     symmetric = True
     states = (SymmetricState, Momentum)
 
@@ -65,8 +66,8 @@ class SymmetricCD(Solver):
         return SymmetricState(tuple(factors), factors[0], Momentum() if self.extrapolate else None, np.inf, 0.0)
 
     def step(self, problem, state):
-        data, kernel = problem.data, kernels.of(state.point)
-        A, gains = kernel.symmetric_cd(*data.entries(0), state.point, data.diagonal, problem.diagonal, self.sweeps)
+        kernel, X = kernels.of(state.point), next(problem.data.rows(0))
+        A, gains = kernel.symmetric_cd(X, state.point, problem.own, problem.diagonal, self.sweeps)
         factors = problem.tied((A,))
         objective = problem.objective(factors)
         if objective <= state.objective or state.beta == 0:

@@ -9,15 +9,16 @@ import numpy as np
 
 from .. import kernels
 from ..checks import POSITIVE_INT
-from ..init.greedy_l1 import Rest
-from ..losses import L1
-from ..problem import Factors, Problem, dead_parts
+from ..data.remainder import remainder
+from ..init.greedy_l1 import next_part
+from ..kernels.records import Box, Chosen
+from ..problem import Factors, Problem, zero_components
 from .base import Step, require
 from .block import BlockDescent, Momentum, State, Update
 from .exact_rows import exact_rows
 
 ALONE = 100  # sweeps where the other factors are held
-LIVES = 3  # how often parts that died are begun anew
+LIVES = 3  # how often components that became zero are re-initialised
 
 
 @dataclass
@@ -42,7 +43,7 @@ class WeightedMedian(BlockDescent):
     """Each entry in turn to its exact best value, the others held, `sweeps` times over a row while it is at hand.
 
     Where X and the start are 0/1 the factors stay so (and where structures ask for it): values are counted, not sorted.
-    A part that dies is begun anew from what the others leave of X.
+    A component that becomes zero is re-initialised from what the others leave of X.
 
     Such a descent can end where no single entry can gain but several together could. Extrapolation leads past many
     of these places. `exact_blocks`: once descent has ended, solve every row as a linear program, and go on from there
@@ -52,17 +53,18 @@ class WeightedMedian(BlockDescent):
     sweeps: int = 1
     exact_blocks: bool = False
     extrapolate: bool = True
+    kernels = ("numpy", "weighted_median", "residuals")
     states = (MedianState, Momentum)
 
     def __post_init__(self):
         require(self, sweeps=POSITIVE_INT)
 
     def supports(self, problem):
-        if not isinstance(problem.loss, L1):
+        if "weighted_median" not in problem.loss.updates:
             return f"WeightedMedian minimises the L1 loss only, got the loss {problem.loss}"
         if any(structure.elementwise is None for structure in problem.structures):
             return super().supports(problem)
-        if problem.data.unfolded(0)[1] is not None and not all(s.nonnegative for s in problem.structures):
+        if problem.data.sparse and not all(s.nonnegative for s in problem.structures):
             return "WeightedMedian needs nonnegative factors where X is sparse; give X as an array, X.toarray()"
         if self.exact_blocks:
             for structure in problem.structures:
@@ -87,23 +89,21 @@ class WeightedMedian(BlockDescent):
             return box, structure.binary
         l1, lower, upper = box
         top = lower.dtype.type(state.tops[mode])
-        return (l1, np.clip(lower, 0, top), np.clip(upper, 0, top)), True
+        return Box(l1, np.clip(lower, 0, top), np.clip(upper, 0, top)), True
 
     def expand(self, problem, mode, state):
         return None
 
     def update(self, problem, mode, state, rows):
-        A, B = state.points[mode], state.points[1 - mode]
-        box, binary = self.rule(problem, mode, state)
-        entries = *problem.data.entries(mode), A, B, box, problem.structures[mode].ridge
+        A, (box, binary) = state.points[mode], self.rule(problem, mode, state)
         sweeps = ALONE if problem.separable else self.sweeps
-        rule = problem.loss.zero_weight, binary, sweeps, rows
-        factor, unsettled, loss = kernels.of(A).weighted_median(*entries, *rule)
-        return Update(factor, float(unsettled.sum()) / A.size, loss if rows.size == A.shape[0] else None)
+        rule = box, problem.structures[mode].ridge, binary, sweeps, Chosen(rows)
+        (factor, n_suboptimal), (loss,) = problem.data.map(kernels.of(A).weighted_median, state.points, mode, *rule)
+        return Update(factor, float(n_suboptimal.sum()) / A.size, loss if rows.size == A.shape[0] else None)
 
     def step(self, problem, state):
         step = super().step(problem, state)
-        dead = dead_parts(state.factors)
+        dead = zero_components(state.factors)
         if dead and state.lives and len(problem.modes) == len(problem.structures):
             return self.revive(problem, state, dead, step)
         if self.exact_blocks and step.stationarity <= state.tol and not (problem.separable and state.passes):
@@ -133,9 +133,10 @@ class WeightedMedian(BlockDescent):
     def revive(self, problem: Problem, state: MedianState, dead: tuple[int, ...], step: Step) -> Step:
         """Begin parts anew that have died, if that gains."""
         state.lives -= 1
-        factors, rest = [A.copy() for A in state.factors], Rest(problem, state.factors)
+        factors, rest = [A.copy() for A in state.factors], remainder(problem.data, state.factors)
         for k in dead:
-            for mode, a in enumerate(rest.part(k)):
+            part, rest = next_part(problem, rest, k)
+            for mode, a in enumerate(part):
                 (_, lower, upper), binary = self.rule(problem, mode, state)
                 factors[mode][:, [k]] = np.where(a > 0, upper[:, [k]], lower[:, [k]]) if binary else a
         objective = problem.objective(factors)
@@ -158,7 +159,7 @@ def counted(problem: Problem, factors: Factors) -> list[float]:
     none = [0.0] * len(tops)
     if np.prod(tops) == 0 or problem.data.level != np.prod(tops):
         return none
-    for structure, A, top in zip(problem.structures, factors, tops):
+    for structure, A, top in zip(problem.structures, factors, tops, strict=True):
         assert structure.elementwise is not None
         _, lower, upper = structure.elementwise.box(A)
         levels = (A == 0) | (top == A), (lower <= 0) | (lower == top), (upper == 0) | (upper >= top)

@@ -23,6 +23,7 @@ ROUNDING = 32  # units in the last place of the largest entry: the error allowed
 
 
 class Structure(ABC):
+    kernels: tuple[str, ...] = ("numpy",)  # that it calls in a run; "numpy": functions of NumPy's themselves
     fixed = False  # the set is a single point: nothing to solve for
     nonnegative = False  # every feasible A is >= 0
     scale_free = False  # a cone without penalty: columns may be rescaled

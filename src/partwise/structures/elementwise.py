@@ -12,6 +12,7 @@ import numpy as np
 from .. import kernels
 from ..checks import is_number
 from ..data.units import in_units, times_power
+from ..kernels import records
 from .base import Structure
 
 LARGEST_WEIGHT = 1e100  # penalties in extreme units are cut here, so that weight * 0 stays 0
@@ -22,6 +23,7 @@ class Elementwise(Structure):
     """`l1 sum |a| + l2 / 2 sum a^2` over `lower <= a <= upper`; NaN in an array of bounds means no bound. `binary`: a
     is one of its two bounds, nothing between."""
 
+    kernels = ("gain_columns", "gain_rows", "inner", "sum_abs")
     separable_rows = True
     stage = 0
 
@@ -138,7 +140,7 @@ class Elementwise(Structure):
             np.ascontiguousarray(b if np.ndim(b) == 2 else np.full((1, rank), b), dtype=kind)
             for b in (self.lower, self.upper)
         )
-        return kind.type(self.l1), *bounds
+        return records.Box(kind.type(self.l1), *bounds)
 
     def value(self, A):
         total = 0.0

@@ -36,7 +36,7 @@ class Vectors(WithEntrywise):
     counts: tuple[int, ...] = ()
     entries: Elementwise = FREE
 
-    sized: Any = field(default=None, init=False)  # what else fixes their size: a `Sized`
+    sized: Any = field(default=None, init=False)  # what else fixes their size: a `FixedSize`
     transient = ("sized",)
 
     core: ClassVar[int] = 0  # a class with its own rule for the values has another number

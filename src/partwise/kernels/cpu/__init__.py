@@ -1,7 +1,30 @@
 """Numba kernels for NumPy arrays: what solvers, data and structures call. They split the rows over threads; the
 compiled bodies are module-level functions of arrays and numbers, cached on disk."""
 
+import numpy  # its functions are kernels for these arrays, too
+
 from ..threads import blas
+from .arrays import (
+    asarray,
+    astype,
+    clip,
+    column_extremes,
+    column_norms,
+    column_sums,
+    columns,
+    concatenate,
+    difference,
+    equal,
+    finite_rows,
+    ldexp,
+    lifted,
+    minimum,
+    plus_number,
+    plus_scaled,
+    scaled,
+    times,
+    to_numpy,
+)
 from .budgets import with_budgets
 from .compress import compress
 from .expansion import expansion, losses
@@ -14,57 +37,14 @@ from .mixed_norm import mixed_norm
 from .mu import mu
 from .newton import newton
 from .newton_kl import newton_kl
-from .products import dense_product, is_narrow, sparse_product, transposed_product
+from .products import dense_product, is_narrow, product, sparse_product, transposed_product
 from .projections import keep_largest, with_ratio, with_sum
 from .pursuit import pursue
 from .shapes import one_peak, rising, smooth
 from .smooth_l1 import smooth_l1
 from .splits import aimed, parted, pulled
-from .sums import extremes, gram, inner, power_sums, sum_abs, sum_squares
+from .sums import gram, inner, power_sums, sum_abs, summary, unit_sums
 from .symmetric_cd import symmetric_cd, symmetric_gains
 from .weighted_median import residuals, weighted_median
 
 alone = blas.on_one_thread  # a context in which kernels have the cores to themselves
-
-__all__ = [
-    "aimed",
-    "alone",
-    "compress",
-    "dense_product",
-    "expansion",
-    "extrapolate",
-    "extremes",
-    "gain_columns",
-    "gain_rows",
-    "gcd",
-    "gram",
-    "hals",
-    "inner",
-    "is_narrow",
-    "keep_largest",
-    "least_squares",
-    "losses",
-    "mixed_norm",
-    "mu",
-    "newton",
-    "newton_kl",
-    "one_peak",
-    "parted",
-    "power_sums",
-    "pulled",
-    "pursue",
-    "residuals",
-    "rising",
-    "smooth",
-    "smooth_l1",
-    "sparse_product",
-    "sum_abs",
-    "sum_squares",
-    "symmetric_cd",
-    "symmetric_gains",
-    "transposed_product",
-    "weighted_median",
-    "with_budgets",
-    "with_ratio",
-    "with_sum",
-]

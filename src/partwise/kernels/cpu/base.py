@@ -2,19 +2,31 @@
 
 Common arguments of the block updates, for one factor `A` (dim, rank) with the others held:
 `cross` and `gram` of the normal equations, ridge included, so that the gradient is `A gram - cross`;
-`box = (l1, lower, upper)`: the weight of |A| and its bounds, (dim, rank) or one row for all;
-`rows` the rows to update, each once. Updates return a new array. G stands for a gradient given as an array.
+`box` the weight of |A| and its bounds; `rows` the rows to update, each once; `X` the rows of data that go with those of
+A. Updates return a new array. G stands for a gradient given as an array.
 
 A loop that adds up writes to no array: compiled code looks whether arrays lie close together and then adds up in
 another order, so that the last bits would depend on where they happen to lie.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
+from ..records import Box
 from .cache import compiler
 from .simd import LINE, VECTOR, WAY
 
-compiled = compiler(WAY)
+compiled, helper = compiler(WAY), compiler(WAY, inner=True)
+
+
+class Update(NamedTuple):
+    """Of a factor, from A to `out`, within the box: the rows `rows`."""
+
+    A: np.ndarray
+    out: np.ndarray
+    rows: np.ndarray
+    box: Box
 
 
 @compiled
@@ -32,7 +44,7 @@ def padded_to(n, itemsize):
     return -(-n // lanes) * lanes
 
 
-@compiled
+@helper
 def best(a, g, inverse, threshold, lower, upper):
     """The minimiser in [lower, upper] of `g (x - a) + d/2 (x - a)^2 + l1 |x|`, with 1/d and l1/d given."""
     u = a - inverse * g
@@ -40,7 +52,7 @@ def best(a, g, inverse, threshold, lower, upper):
     return min(max(x, lower), upper)
 
 
-@compiled
+@helper
 def best_for(a, g, d, l1, lower, upper):
     """The same from d and l1; where d = 0 the slope decides, and an entry that no bound holds stays."""
     if d > 0:
@@ -50,7 +62,7 @@ def best_for(a, g, d, l1, lower, upper):
     return x if abs(x) < np.inf else a
 
 
-@compiled
+@helper
 def gain(a, x, g, d, l1):
     """By how much `g (x - a) + d/2 (x - a)^2 + l1 |x|` at x is below its value at a."""
     s = x - a
@@ -70,6 +82,12 @@ def curvature(d, l1):
     return inverse, threshold
 
 
-def result_for(A, rows):
-    """An array for an update of these rows of A: the other rows are in it already."""
-    return np.empty_like(A) if rows.size == A.shape[0] else A.copy()
+@compiled
+def bounds_of(box, i):
+    """Lower and upper bounds of row i."""
+    return box.lower[min(i, box.lower.shape[0] - 1)], box.upper[min(i, box.upper.shape[0] - 1)]
+
+
+def update_of(A, box, rows):
+    """With an array for the result: rows that are not updated are in it already."""
+    return Update(A, np.empty_like(A) if rows.size == A.shape[0] else A.copy(), rows, Box(*box))

@@ -5,6 +5,8 @@ mu grows. A column whose largest entry is not above mu has that one alone, and w
 jumps from that of all of them to that of one: it may be anything between.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .. import threads
@@ -22,6 +24,27 @@ HUGE = 1e100
 OFFSET = 4  # entries this far from 0, relative to their range, are shifted
 LAST_PLACE = 1e-15  # of a sum, relative
 SMALL = 1e-6  # a step of the multiplier, relative to what is above it, which loses no digits
+
+
+class Groups(NamedTuple):
+    """Of columns: those of group g are `members[ends[g] : ends[g + 1]]`, `owner` is the group of each; the norm of each
+    column and the sum of each group."""
+
+    ends: np.ndarray
+    members: np.ndarray
+    owner: np.ndarray
+    lengths: np.ndarray
+    budgets: np.ndarray
+
+
+class Bracket(NamedTuple):
+    """Of each group: multipliers at which its sum is too large and too small, what they differ by at least, and how
+    often the search got no further."""
+
+    low: np.ndarray
+    high: np.ndarray
+    finest: np.ndarray
+    stuck: np.ndarray
 
 
 @compiled
@@ -103,9 +126,10 @@ def _root(low, high, finest, group, sums, lengths, budget):
 
 
 @compiled
-def _begin(ends, members, peaks, floors, sums, lengths, budgets):
+def _begin(groups, peaks, floors, sums):
     """Multipliers of each group at which its sum is too large, -inf where only flat columns have it, and too small; and
     what multipliers differ by at least."""
+    ends, members, _, lengths, budgets = groups
     low, high = np.full(budgets.size, np.inf), np.full(budgets.size, -np.inf)
     finest = np.empty(budgets.size)
     for g in range(budgets.size):
@@ -123,13 +147,15 @@ def _begin(ends, members, peaks, floors, sums, lengths, budgets):
             low[g] -= width * 2.0**turn
             if _group_sum(low[g], group, sums, lengths)[0] >= budgets[g]:
                 break
-    return low, high, finest
+    return Bracket(low, high, finest, np.zeros(budgets.size))
 
 
 @compiled
-def _candidates(low, high, finest, stuck, ends, members, below, lengths, budgets):
+def _candidates(bracket, groups, below):
     """The next multiplier to look at: that for the entries above the lower one, which is never too large but for
     rounding; in the middle of the bracket where it was; and where it is no further, a little more."""
+    low, high, finest, stuck = bracket
+    ends, members, _, lengths, budgets = groups
     mu = low.copy()
     for g in range(budgets.size):
         if high[g] - low[g] <= finest[g] or low[g] == -np.inf:
@@ -145,8 +171,10 @@ def _candidates(low, high, finest, stuck, ends, members, below, lengths, budgets
 
 
 @compiled
-def _narrow(low, high, finest, stuck, mu, ends, members, below, sums, lengths, budgets):
+def _narrow(bracket, mu, groups, below, sums):
     """The brackets, with what was found at mu; `below` are the sums at their lower ends. Whether all are done."""
+    low, high, finest, stuck = bracket
+    ends, members, _, lengths, budgets = groups
     done = True
     for g in range(budgets.size):
         group = members[ends[g] : ends[g + 1]]
@@ -166,9 +194,10 @@ def _narrow(low, high, finest, stuck, mu, ends, members, below, sums, lengths, b
 
 
 @compiled
-def _finish(low, high, ends, members, below, lengths, budgets):
+def _finish(low, high, groups, below):
     """Of each column a last step of Newton's method for its multiplier, its sum before that and the derivative, and
     whether it jumps in the bracket; all that do by the same part of their jumps, so that sums add up to the budgets."""
+    ends, members, _, lengths, budgets = groups
     steps, shares, slopes = np.zeros(lengths.size), np.zeros(lengths.size), np.zeros(lengths.size)
     jumps = np.zeros(lengths.size, np.bool_)
     for g in range(budgets.size):
@@ -215,40 +244,37 @@ def excess(V, mu):
     return np.array([mu, *np.sum(over_rows(_excess, V, mu), axis=0)])
 
 
-def multipliers(V, groups, extents, lengths, budgets):
+def multipliers(V, groups, extents):
     """For each group the largest mu at which the sum is no less than its budget, -inf where only flat columns have it,
     and the next number where it jumps; and what `excess` finds at the former."""
-    ends, members, owner = groups
     peaks, floors, below = extents
-    low, high, finest = _begin(ends, members, peaks, floors, below, lengths, budgets)
-    stuck = np.zeros(budgets.size)
-    guess = sampled(V, groups, low, high, lengths, budgets) if len(V) >= SAMPLE * STRIDE else None
+    bracket = _begin(groups, peaks, floors, below)
+    guess = sampled(V, groups, bracket) if len(V) >= SAMPLE * STRIDE else None
     for _ in range(ROUNDS):
         mu = guess
         if guess is None:
-            mu = _candidates(low, high, finest, stuck, ends, members, below, lengths, budgets)
-        sums = excess(V, np.where(np.isfinite(mu), mu, 0.0)[owner])
-        if _narrow(low, high, finest, stuck, mu, ends, members, below, sums, lengths, budgets):
+            mu = _candidates(bracket, groups, below)
+        sums = excess(V, np.where(np.isfinite(mu), mu, 0.0)[groups.owner])
+        if _narrow(bracket, mu, groups, below, sums):
             break
         if guess is not None:  # if it was too large, that was chance and not rounding
-            guess, stuck[:] = None, 0
-    return low, high, below
+            guess, bracket.stuck[:] = None, 0
+    return bracket.low, bracket.high, below
 
 
-def sampled(V, groups, low, high, lengths, budgets):
+def sampled(V, groups, bracket):
     """A first guess in the bracket, from every so many rows, on the safe side: where the sum is a little too large."""
-    ends, members, _ = groups
     few = np.ascontiguousarray(V[::STRIDE])
-    least = np.add.reduceat(lengths[members], ends[:-1])
-    wanted = np.maximum(SAFETY / STRIDE**0.5 * budgets, least)
-    guess = multipliers(few, groups, extents_of(few), lengths, wanted)[0]
-    return np.where((low < guess) & (guess < high), guess, low)
+    least = np.add.reduceat(groups.lengths[groups.members], groups.ends[:-1])
+    wanted = groups._replace(budgets=np.maximum(SAFETY / STRIDE**0.5 * groups.budgets, least))
+    guess = multipliers(few, wanted, extents_of(few))[0]
+    return np.where((bracket.low < guess) & (guess < bracket.high), guess, bracket.low)
 
 
 def extents_of(V):
     """The largest and the smallest entry of each column, and what `excess` would find if all entries counted."""
     reference = np.where(np.isfinite(V[0]), V[0], 0.0)
-    largest, smallest, *moments = zip(*over_rows(_extent, V, reference))
+    largest, smallest, *moments = zip(*over_rows(_extent, V, reference), strict=True)
     return np.max(largest, axis=0), np.min(smallest, axis=0), np.array([reference, *np.sum(moments, axis=1)])
 
 
@@ -270,8 +296,9 @@ def with_budgets(V, groups, lengths, budgets):
     if np.any(np.abs(top) > OFFSET * (top - bottom)):  # what is common to all entries of a group costs digits
         return with_budgets(V - top, groups, lengths, budgets).astype(V.dtype, copy=False)
     room = extents[2][1].copy()
-    low, high, below = multipliers(V, (ends, members, owner), extents, lengths, budgets)
-    steps, shares, slopes, jumps = _finish(low, high, ends, members, below, lengths, budgets)
+    known = Groups(ends, members, owner, lengths, budgets)
+    low, high, below = multipliers(V, known, extents)
+    steps, shares, slopes, jumps = _finish(low, high, known, below)
     mu = below[0] + steps
     taken = mu - below[0]  # as rounded
     square = np.maximum(below[3] - taken * (2 * below[2] - below[1] * taken), 0.0)

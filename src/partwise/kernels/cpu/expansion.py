@@ -1,81 +1,109 @@
 """A beta-divergence around a point: its slope and curvature in one factor, and its value."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .. import threads
 from .base import aligned, compiled
-from .products import padded
-from .rows import divergence, panel_of, read_row, room_for, split, sums_of, take_parts, tasks, unreached
+from .divergences import split
+from .panels import counts_by_itself, lines, panel_of, tasks
+from .rows import (
+    base_of,
+    excess,
+    inner_product,
+    is_weighted,
+    longest,
+    loss_of,
+    no_parts,
+    read_row,
+    room_for,
+    sums_of,
+    take_parts,
+    unreached,
+    weigh,
+)
+
+
+class Expansion(NamedTuple):
+    """Results of `expansion`."""
+
+    minus: np.ndarray
+    plus: np.ndarray
+    curvature: np.ndarray
 
 
 @compiled
-def _expand(
-    indptr, indices, values, scale, A, B, squares, H, stride, H2, beta, rows, minus, plus, curvature, start, stop
-):
-    rank = A.shape[1]
-    H, stride, whole, length = room_for(indptr, A, B, H, stride, rows, start, stop)
-    x, y, a, b, q = aligned(length, A), aligned(length, A), aligned(length, A), aligned(length, A), aligned(length, A)
-    w, c, sums = np.empty(rank, A.dtype), np.empty(rank, A.dtype), aligned(B.shape[1], A)
-    parts, places = np.empty(rank, np.int64), np.empty(rank, np.int64)
+def _expand(X, A, panel, squares, beta, out, start, stop):
+    rank, base, apart = A.shape[1], A.dtype.type(base_of(X)), beta == 1 and is_weighted(X)
+    panel, row, length = room_for(X, panel, rank, longest(X, start, stop))
+    space, sums, w, used = lines(3, length, A), aligned(panel.width, A), np.empty(rank, A.dtype), no_parts(rank, A)
+    a, b, q, x, y = space[0], space[1], space[2], row.x, row.y
+    minus, plus, curvature = out.minus, out.plus, out.curvature
     for i in range(start, stop):
-        first, n, length = read_row(indptr, indices, values, scale, i, whole, B.shape[0], x)
+        n, length = read_row(X, i, panel, row)
         for k in range(rank):
             w[k] = A[i, k]
-        take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
+        take_parts(w, row, panel, used)
         split(x, y, n, length, beta, a, b, q)
-        sums_of(a, indices, first, n, length, whole, B, H, stride, sums)
+        weigh(row, a)
+        weigh(row, b)
+        weigh(row, q)
+        if apart:
+            excess(row, base, b)
+        sums_of(a, row, panel, sums)
         for k in range(rank):
             minus[i, k] = sums[k]
-        if beta != 1:
-            sums_of(b, indices, first, n, length, whole, B, H, stride, sums)
+        if beta != 1 or apart:
+            sums_of(b, row, panel, sums)
             for k in range(rank):
-                plus[i, k] = sums[k]
-        sums_of(q, indices, first, n, length, whole, squares, H2, stride, sums)
+                plus[i, k] = sums[k] + (base * plus[i, k] if apart else 0)
+        sums_of(q, row, squares, sums)
         for k in range(rank):
             curvature[i, k] = sums[k]
 
 
-def expansion(rows_of_X, scale, A, B, beta):
+def expansion(X, A, B, beta):
     """`minus` and `plus`, both (dim, rank) and >= 0, whose difference `plus - minus` is the gradient of the loss in A,
     and its second derivatives entry by entry, of the convex part, (dim, rank)."""
-    kind, rows = A.dtype.type, np.arange(A.shape[0])
-    minus, plus, curvature = np.empty_like(A), np.empty_like(A), np.empty_like(A)
+    out, whole = Expansion(np.empty_like(A), np.empty_like(A), np.empty_like(A)), counts_by_itself(X, beta)
     if beta == 1:
-        plus[:] = B.sum(axis=0, dtype=np.float64)
-    (H, stride), wide = panel_of(rows_of_X, B, beta), padded(B, kind(1))
-    factor = wide, wide * wide, H, stride, H * H
+        out.plus[:] = B.sum(axis=0, dtype=np.float64)
+    panel = panel_of(X, B, whole)
+    squares = panel._replace(B=panel.B * panel.B, H=panel.H * panel.H)
     threads.run(
-        lambda i, j: _expand(*rows_of_X, kind(scale), A, *factor, float(beta), rows, minus, plus, curvature, i, j),
-        tasks(rows_of_X, B, beta, rows, 4 * A.shape[1]),
+        lambda i, j: _expand(X, A, panel, squares, float(beta), out, i, j),
+        tasks(X, B, whole, np.arange(A.shape[0]), 4 * A.shape[1]),
     )
-    return minus, plus, curvature
+    return tuple(out), ()
 
 
 @compiled
-def _losses(indptr, indices, values, scale, A, B, H, stride, beta, rows, start, stop):
-    rank = A.shape[1]
-    H, stride, whole, length = room_for(indptr, A, B, H, stride, rows, start, stop)
-    x, y, w, c = aligned(length, A), aligned(length, A), np.empty(rank, A.dtype), np.empty(rank, A.dtype)
-    parts, places = np.empty(rank, np.int64), np.empty(rank, np.int64)
-    loss, missed = 0.0, 0
+def _losses(X, A, panel, sums, beta, start, stop):
+    rank, base, apart = A.shape[1], base_of(X), beta == 1 and is_weighted(X)
+    panel, row, _ = room_for(X, panel, rank, longest(X, start, stop))
+    w, used, loss, missed = np.empty(rank, A.dtype), no_parts(rank, A), 0.0, 0
     for i in range(start, stop):
-        first, n, length = read_row(indptr, indices, values, scale, i, whole, B.shape[0], x)
+        read_row(X, i, panel, row)
         for k in range(rank):
             w[k] = A[i, k]
-        take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
-        loss += divergence(x, y, n, beta)
-        missed += unreached(x, y, n)
+        take_parts(w, row, panel, used)
+        loss += loss_of(row, beta, base)
+        missed += unreached(row)
+        loss += base * inner_product(w, sums) if apart else 0.0
     return loss, missed
 
 
-def losses(rows_of_X, scale, A, B, beta):
-    """The loss, for KL but for `sum Y`, and how many positive entries of X have a model of 0."""
-    kind, rows = A.dtype.type, np.arange(A.shape[0])
-    panel, wide = panel_of(rows_of_X, B, beta), padded(B, kind(1))
+def losses(X, A, B, beta):
+    """The loss, for KL but for `sum Y` where all entries count 1, and how many positive entries of X have a model of
+    0."""
+    sums, whole = B.sum(axis=0, dtype=np.float64).astype(A.dtype), counts_by_itself(X, beta)
+    panel = panel_of(X, B, whole)
     total, missed = zip(
         *threads.run(
-            lambda i, j: _losses(*rows_of_X, kind(scale), A, wide, *panel, float(beta), rows, i, j),
-            tasks(rows_of_X, B, beta, rows, A.shape[1]),
-        )
+            lambda i, j: _losses(X, A, panel, sums, float(beta), i, j),
+            tasks(X, B, whole, np.arange(A.shape[0]), A.shape[1]),
+        ),
+        strict=True,
     )
-    return sum(total), sum(missed)
+    return (), (sum(total), sum(missed))

@@ -3,15 +3,15 @@
 import numpy as np
 
 from .. import threads
-from .base import best_for, compiled, gain
+from ..records import Box
+from .base import best_for, bounds_of, compiled, gain
 
 
 @compiled
-def _gain_columns(A, G, d, l1, lower, upper, start, stop):
-    lower_step, upper_step, d_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1), min(d.shape[0] - 1, 1)
-    sums = np.zeros(A.shape[1])
+def _gain_columns(A, G, d, box, start, stop):
+    sums, l1 = np.zeros(A.shape[1]), box.l1
     for i in range(start, stop):
-        low, high, second = lower[i * lower_step], upper[i * upper_step], d[i * d_step]
+        (low, high), second = bounds_of(box, i), d[min(i, d.shape[0] - 1)]
         for k in range(sums.size):
             a, g = np.float64(A[i, k]), np.float64(G[i, k])  # squares of float32 may underflow
             q = np.float64(second[k])
@@ -23,15 +23,15 @@ def _gain_columns(A, G, d, l1, lower, upper, start, stop):
 def gain_columns(A, G, d, box):
     """By how much the objective falls if each entry of a column goes to its best value, the others held: (rank,),
     with `d` the second derivatives, (dim, rank) or one row for all."""
-    boundaries = threads.even(*A.shape, threads.LIGHT_WORK)
-    return np.sum(threads.run(lambda i, j: _gain_columns(A, G, d, *box, i, j), boundaries), axis=0)
+    boundaries, box = threads.even(*A.shape, threads.LIGHT_WORK), Box(*box)
+    return np.sum(threads.run(lambda i, j: _gain_columns(A, G, d, box, i, j), boundaries), axis=0)
 
 
 @compiled
-def _gain_rows(A, G, d, l1, lower, upper, out, start, stop):
-    lower_step, upper_step, d_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1), min(d.shape[0] - 1, 1)
+def _gain_rows(A, G, d, box, out, start, stop):
+    l1 = box.l1
     for i in range(start, stop):
-        low, high, second = lower[i * lower_step], upper[i * upper_step], d[i * d_step]
+        (low, high), second = bounds_of(box, i), d[min(i, d.shape[0] - 1)]
         out[i] = 0
         for k in range(A.shape[1]):
             a, g = np.float64(A[i, k]), np.float64(G[i, k])
@@ -42,6 +42,6 @@ def _gain_rows(A, G, d, l1, lower, upper, out, start, stop):
 
 def gain_rows(A, G, d, box):
     """The largest such gain of one entry in each row, (dim,)."""
-    out = np.empty(A.shape[0])
-    threads.run(lambda i, j: _gain_rows(A, G, d, *box, out, i, j), threads.even(*A.shape, threads.LIGHT_WORK))
+    out, box = np.empty(A.shape[0]), Box(*box)
+    threads.run(lambda i, j: _gain_rows(A, G, d, box, out, i, j), threads.even(*A.shape, threads.LIGHT_WORK))
     return out

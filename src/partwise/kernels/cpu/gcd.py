@@ -1,15 +1,38 @@
 """Greedy coordinate descent on each row."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .. import threads
-from .base import best, compiled, curvature, gain, result_for
+from .base import best, bounds_of, compiled, curvature, gain, helper, update_of
 from .simd import VECTOR
 
 
-@compiled
-def _gains(a, g, d, inverse, threshold, lo, hi, l1, target, gains):
+class Row(NamedTuple):
+    """A row of the factor, its slope and bounds; the best value of each entry, and what that gains."""
+
+    a: np.ndarray
+    g: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    target: np.ndarray
+    gains: np.ndarray
+
+
+class Curves(NamedTuple):
+    """Second derivatives, and what `curvature` makes of them."""
+
+    d: np.ndarray
+    inverse: np.ndarray
+    threshold: np.ndarray
+
+
+@helper
+def _gains(row, curves, l1):
     """Best value of each coordinate of a row and the decrease it brings; returns the largest decrease."""
+    a, g, lo, hi, target, gains = row
+    d, inverse, threshold = curves
     largest = a.dtype.type(0)
     for k in range(a.size):
         x = best(a[k], g[k], inverse[k], threshold[k], lo[k], hi[k])
@@ -20,9 +43,10 @@ def _gains(a, g, d, inverse, threshold, lo, hi, l1, target, gains):
     return largest
 
 
-@compiled
+@helper
 def _gradient(a, padded, cross, g):
-    g[: cross.size] = -cross
+    for k in range(cross.size):
+        g[k] = -cross[k]
     for k in range(cross.size):
         line = padded[k]
         for j in range(g.size):
@@ -30,10 +54,10 @@ def _gradient(a, padded, cross, g):
 
 
 @compiled
-def _gcd(A, cross, gram, l1, lower, upper, eps, largest, budget, rows, out, start, stop):
+def _gcd(update, cross, gram, eps, largest, budget, start, stop):
     """Returns the largest gain of an entry at the start, and the sum of the gains in each column.
     `eps * largest` ends a row, `eps` times the row's own largest gain where `largest` is 0."""
-    rank, kind = A.shape[1], A.dtype
+    A, rank, kind, l1 = update.A, update.A.shape[1], update.A.dtype, update.box.l1
     lanes = VECTOR // A.itemsize
     width = -(-rank // lanes) * lanes  # rows are padded to whole vectors
     d, inverse, threshold = np.zeros(width, kind), np.zeros(width, kind), np.zeros(width, kind)
@@ -43,14 +67,14 @@ def _gcd(A, cross, gram, l1, lower, upper, eps, largest, budget, rows, out, star
     padded[:, :rank] = gram
     a, g, lo, hi = np.zeros(width, kind), np.zeros(width, kind), np.zeros(width, kind), np.zeros(width, kind)
     target, gains = np.zeros(width, kind), np.zeros(width, kind)
-    lower_step, upper_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
+    row, curves = Row(a, g, lo, hi, target, gains), Curves(d, inverse, threshold)
     top, sums = kind.type(0), np.zeros(rank)
     for t in range(start, stop):
-        i = rows[t]
+        i = update.rows[t]
         a[:rank] = A[i]
         _gradient(a, padded, cross[i], g)
-        lo[:rank], hi[:rank] = lower[i * lower_step], upper[i * upper_step]
-        largest_here = _gains(a, g, d, inverse, threshold, lo, hi, l1, target, gains)
+        lo[:rank], hi[:rank] = bounds_of(update.box, i)
+        largest_here = _gains(row, curves, l1)
         top = max(top, largest_here)
         sums += gains[:rank]
         limit = eps * largest if largest > 0 else eps * largest_here
@@ -65,8 +89,8 @@ def _gcd(A, cross, gram, l1, lower, upper, eps, largest, budget, rows, out, star
             line = padded[k]
             for j in range(width):
                 g[j] += s * line[j]
-            largest_here = _gains(a, g, d, inverse, threshold, lo, hi, l1, target, gains)
-        out[i] = a[:rank]
+            largest_here = _gains(row, curves, l1)
+        update.out[i] = a[:rank]
     return top, sums
 
 
@@ -74,23 +98,23 @@ def gcd(A, cross, gram, box, rows, inner, shared):
     """Greedy coordinate descent on each row (Hsieh and Dhillon 2011): `inner = (updates, eps)`, take the best
     coordinate at most `updates` times, until it gains at most `eps` times the largest gain at the start, over
     all rows (`shared`) or of the row itself. Also returns `gain_columns` at the start."""
-    l1, lower, upper = box
     updates, eps = inner
-    kind, out = A.dtype.type, result_for(A, rows)
+    kind, update = A.dtype.type, update_of(A, box, rows)
     boundaries = threads.even(rows.size, A.shape[1] ** 2)
 
     def sweep(largest, budget):
         tops, sums = zip(
             *threads.run(
-                lambda i, j: _gcd(A, cross, gram, l1, lower, upper, kind(eps), largest, budget, rows, out, i, j),
+                lambda i, j: _gcd(update, cross, gram, kind(eps), largest, budget, i, j),
                 boundaries,
-            )
+            ),
+            strict=True,
         )
         return kind(max(tops)), np.sum(sums, axis=0)
 
     if not shared:
-        return out, sweep(kind(0), updates)[1]
+        return update.out, sweep(kind(0), updates)[1]
     largest, gains = sweep(kind(0), 0)
     if largest > 0:
         sweep(largest, updates)
-    return out, gains
+    return update.out, gains

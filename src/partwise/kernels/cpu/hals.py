@@ -5,11 +5,13 @@ of several rows (lanes), and a sweep over the components moves all of them in st
 is given the next row at once: rows may need very different numbers of sweeps.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba.extending import overload
 
 from .. import threads
-from .base import aligned, best, compiled, curvature, result_for
+from .base import aligned, best, compiled, curvature, helper, update_of
 from .simd import VECTOR, VECTORS, panel
 
 # The three functions below differ by type: bounds that are the same for all rows are not copied into lanes, where they
@@ -52,9 +54,20 @@ def _(bound, b):
     return (lambda bound, b: bound[b]) if hasattr(bound, "ndim") else (lambda bound, b: bound)
 
 
-@compiled
-def _coordinate(a, g, low, high, inverse, threshold, d, fresh, moved):
+class Lanes(NamedTuple):
+    """Of each lane: the gradient, how far the sweep moved it, how far its first one did, whether this is its first."""
+
+    g: np.ndarray
+    moved: np.ndarray
+    first: np.ndarray
+    fresh: np.ndarray
+
+
+@helper
+def _coordinate(a, low, high, curve, lanes):
     """The coordinate of every lane to its best value. Adds `d step^2` to `moved`; returns its sum over fresh lanes."""
+    d, inverse, threshold = curve
+    g, moved, fresh = lanes.g, lanes.moved, lanes.fresh
     total = a.dtype.type(0)
     for b in range(a.size):
         x = best(a[b], g[b], inverse, threshold, entry(low, b), entry(high, b))
@@ -67,15 +80,15 @@ def _coordinate(a, g, low, high, inverse, threshold, d, fresh, moved):
 
 
 @compiled
-def _hals(A, cross, gram, l1, lower, upper, order, sweeps, eps, rows, out, start, stop):
-    rank = A.shape[1]
+def _hals(update, cross, gram, order, sweeps, eps, start, stop):
+    A, rank, lower, upper = update.A, update.A.shape[1], update.box.lower, update.box.upper
     lanes = VECTORS * VECTOR // A.itemsize
-    inverse, threshold = curvature(np.diag(gram), l1)
+    inverse, threshold = curvature(np.diag(gram), update.box.l1)
     lo, hi = lane_bounds(lower, lanes), lane_bounds(upper, lanes)
     flat = aligned(rank * lanes, A)
     a, minus_cross = flat.reshape(rank, lanes), aligned(rank * lanes, A).reshape(rank, lanes)
-    # of each lane: the gradient, how far the sweep moved it, how far its first one did, whether this is its first
-    g, moved, first, fresh = aligned(lanes, A), aligned(lanes, A), aligned(lanes, A), aligned(lanes, A)
+    every = Lanes(aligned(lanes, A), aligned(lanes, A), aligned(lanes, A), aligned(lanes, A))
+    g, moved, first, fresh = every
     row, age = np.full(lanes, -1), np.full(lanes, sweeps)
     changes = np.zeros(rank)
     upcoming, busy = start, 0
@@ -85,12 +98,12 @@ def _hals(A, cross, gram, l1, lower, upper, order, sweeps, eps, rows, out, start
                 continue
             if row[b] >= 0:
                 busy -= 1
-                done = out[row[b]]
+                done = update.out[row[b]]
                 for k in range(rank):
                     done[k] = a[k, b]
                 row[b] = -1
             if upcoming < stop:
-                i = row[b] = rows[upcoming]
+                i = row[b] = update.rows[upcoming]
                 upcoming += 1
                 busy += 1
                 age[b] = 0
@@ -107,7 +120,7 @@ def _hals(A, cross, gram, l1, lower, upper, order, sweeps, eps, rows, out, start
         moved[:] = 0
         for k in order:
             panel(gram[k], flat, rank, minus_cross[k], g)
-            changes[k] += _coordinate(a[k], g, lo[k], hi[k], inverse[k], threshold[k], gram[k, k], fresh, moved)
+            changes[k] += _coordinate(a[k], lo[k], hi[k], (gram[k, k], inverse[k], threshold[k]), every)
         for b in range(lanes):
             if age[b] == 0:
                 first[b] = moved[b]
@@ -131,8 +144,6 @@ def hals(A, cross, gram, box, order, inner, rows):
         lower, upper = (np.ascontiguousarray(np.broadcast_to(bound, A.shape)) for bound in (lower, upper))
     work, lanes = A.shape[1] ** 2 * min(sweeps, 8), VECTORS * VECTOR // A.itemsize
     boundaries = threads.even(rows.size, work, max(threads.CHUNK_WORK, 2 * lanes * work))  # lanes are best kept full
-    eps, out = A.dtype.type(eps), result_for(A, rows)
-    changes = threads.run(
-        lambda i, j: _hals(A, cross, gram, l1, lower, upper, order, sweeps, eps, rows, out, i, j), boundaries
-    )
-    return out, np.sum(changes, axis=0) / 2
+    eps, update = A.dtype.type(eps), update_of(A, (l1, lower, upper), rows)
+    changes = threads.run(lambda i, j: _hals(update, cross, gram, order, sweeps, eps, i, j), boundaries)
+    return update.out, np.sum(changes, axis=0) / 2

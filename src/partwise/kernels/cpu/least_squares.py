@@ -7,17 +7,28 @@ square of it. Entries between their bounds are free, and so are those at a bound
 to the best values of all of these is taken as far as the bounds allow. The rows of `columns` are the columns of R.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .. import threads
-from .base import compiled
+from .base import bounds_of, compiled, helper, update_of
 
 MOST, MORE = 10, 3  # steps on a row: at most so many, and so many more for each part
 ROUNDING = 2.0**-48  # of its terms: a slope that is 0
 DEPENDENT = 2.0**-50  # of its length: what is left of a column that lies in the span of others
 
 
-@compiled
+class System(NamedTuple):
+    """R by its columns, their lengths, the penalty, and the size of the terms of `c - R w`."""
+
+    columns: np.ndarray
+    lengths: np.ndarray
+    l1: float
+    size: float
+
+
+@helper
 def _length(v):
     total = 0.0
     for j in range(v.size):
@@ -25,11 +36,12 @@ def _length(v):
     return np.sqrt(total)
 
 
-@compiled
+@helper
 def _rest(columns, lengths, c, w, rest):
     """`rest = c - R w`; returns the size of its terms."""
     size = _length(c)
-    rest[:] = c
+    for j in range(c.size):
+        rest[j] = c[j]
     for k in range(w.size):
         if w[k] != 0:
             column, own = columns[k], w[k]
@@ -39,7 +51,7 @@ def _rest(columns, lengths, c, w, rest):
     return size
 
 
-@compiled
+@helper
 def _slopes(columns, rest, l1, g):
     """`g = l1 - R' rest`."""
     for k in range(g.size):
@@ -49,11 +61,12 @@ def _slopes(columns, rest, l1, g):
         g[k] = l1 - slope
 
 
-@compiled
-def _free(lengths, size, l1, w, low, high, g, barred, leave, free):
+@helper
+def _free(system, w, low, high, g, barred, leave, free):
     """A list of the entries that may move: those between their bounds and, after them, those that would gain by leaving
     one: all (`leave` 2), the one with the steepest slope (1) or none (0). Returns how many they are, and how many of
     the former."""
+    lengths = system.lengths
     n_free, steepest = 0, 0.0
     for k in range(w.size):
         if low[k] < w[k] < high[k] and lengths[k] > 0:
@@ -62,7 +75,7 @@ def _free(lengths, size, l1, w, low, high, g, barred, leave, free):
     between = n_free
     for k in range(w.size if leave > 0 else 0):
         slope = (-g[k] if w[k] <= low[k] else g[k]) if lengths[k] > 0 and not low[k] < w[k] < high[k] else 0.0
-        if slope > ROUNDING * (size * lengths[k] + l1) and low[k] < high[k] and not barred[k]:
+        if slope > ROUNDING * (system.size * lengths[k] + system.l1) and low[k] < high[k] and not barred[k]:
             if leave == 2 or n_free == between:
                 n_free += 1
                 free[n_free - 1], steepest = k, slope / lengths[k]
@@ -71,12 +84,13 @@ def _free(lengths, size, l1, w, low, high, g, barred, leave, free):
     return n_free, between
 
 
-@compiled
+@helper
 def _solve(T, n, free, less, p):
     """The first n free entries of p from `T p = T[:, n] - T[:, less]`, the others 0. With `less` -1 the latter is not
     subtracted and entry n is -1, so that `T p = 0`, turned so that the sum of p falls; returns whether it does."""
     total, terms = 0.0, 0.0
-    p[:] = 0
+    for k in range(p.size):
+        p[k] = 0
     for a in range(n - 1, -1, -1):
         value = T[a, n] - (T[a, less] if less >= 0 else 0.0)
         for b in range(a + 1, n):
@@ -91,15 +105,17 @@ def _solve(T, n, free, less, p):
     return abs(total) > ROUNDING * (terms + 1)
 
 
-@compiled
-def _direction(columns, lengths, rest, l1, free, n_free, Q, T, p):
+@helper
+def _direction(system, rest, free, n_free, Q, T, p):
     """The minimiser p of `1/2 |rest - R p|^2 + l1 sum_k p_k` over the free entries, by modified Gram-Schmidt with rest
     as a last column, which is as accurate as reflections (Bjorck 1967). A column in the span of those before it stays
     put; where l1 > 0 makes that worth it, p is a direction with `R p = 0` instead. Returns whether it is."""
-    d, spanned = Q[n_free], -1
-    d[:] = rest
-    for a in range(n_free):
-        Q[a] = columns[free[a]]
+    columns, lengths, l1, _ = system
+    d, spanned = Q[n_free], np.int64(-1)
+    for j in range(rest.size):
+        d[j] = rest[j]
+        for a in range(n_free):
+            Q[a, j] = columns[free[a], j]
     for a in range(n_free):
         q = Q[a]
         norm = _length(q)
@@ -119,17 +135,18 @@ def _direction(columns, lengths, rest, l1, free, n_free, Q, T, p):
         for b in range(a):
             u -= T[b, a] * T[b, n_free + 1]
         T[a, n_free + 1] = u / T[a, a] if T[a, a] > 0 else 0.0
-    if spanned >= 0 and l1 > 0 and _solve(T, spanned, free, -1, p):
+    if spanned >= 0 and l1 > 0 and _solve(T, spanned, free, np.int64(-1), p):
         return True
     _solve(T, n_free, free, n_free + 1, p)
     return False
 
 
-@compiled
+@helper
 def _change(columns, g, s, image):
     """By how much the objective rises with a step s, and `|R s|^2`."""
     slope, square = 0.0, 0.0
-    image[:] = 0
+    for j in range(image.size):
+        image[j] = 0
     for k in range(s.size):
         if s[k] != 0:
             column, own = columns[k], s[k]
@@ -141,7 +158,7 @@ def _change(columns, g, s, image):
     return slope + square / 2, square
 
 
-@compiled
+@helper
 def _to_first_bound(w, low, high, p, most, s):
     """The step along p to the first bound that is in the way, `most` of p at most; returns what share of p it is."""
     share, first = most, -1
@@ -172,10 +189,11 @@ def solve_row(columns, c, l1, low, high, w):
         size = _rest(columns, lengths, c, w, rest)
         _slopes(columns, rest, l1, g)
         leave = (1 if solved else 0) if careful else 2
-        n_free, between = _free(lengths, size, l1, w, low, high, g, barred, leave, free)
+        system = System(columns, lengths, l1, size)
+        n_free, between = _free(system, w, low, high, g, barred, leave, free)
         if n_free == between and (solved or n_free == 0) and leave > 0:
             break
-        flat = _direction(columns, lengths, rest, l1, free, n_free, Q, T, p)
+        flat = _direction(system, rest, free, n_free, Q, T, p)
         share, newest = 1.0, free[n_free - 1] if n_free > between else -1
         if careful or flat:
             share = _to_first_bound(w, low, high, p, np.inf if flat else 1.0, s)
@@ -189,7 +207,8 @@ def solve_row(columns, c, l1, low, high, w):
             for k in range(w.size):
                 w[k] = min(max(w[k] + s[k], low[k]), high[k])
             if square > (ROUNDING * size) ** 2:
-                barred[:] = False
+                for k in range(w.size):
+                    barred[k] = False
         elif careful and newest >= 0:
             barred[newest] = True  # by rounding it gains, and does not
         solved = share == 1 and (falls or careful)
@@ -197,25 +216,26 @@ def solve_row(columns, c, l1, low, high, w):
 
 
 @compiled
-def _least_squares(columns, C, A, l1, lower, upper, rows, out, start, stop):
-    rank = A.shape[1]
+def _least_squares(columns, C, update, start, stop):
+    A, rank = update.A, update.A.shape[1]
     w, low, high = np.empty(rank), np.empty(rank), np.empty(rank)
-    lower_step, upper_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
     for t in range(start, stop):
-        i = rows[t]
+        i = update.rows[t]
+        lower, upper = bounds_of(update.box, i)
         for k in range(rank):
-            low[k], high[k] = lower[i * lower_step, k], upper[i * upper_step, k]
+            low[k], high[k] = lower[k], upper[k]
             w[k] = min(max(np.float64(A[i, k]), low[k]), high[k])
-        solve_row(columns, C[i], l1, low, high, w)
+        solve_row(columns, C[i], update.box.l1, low, high, w)
         for k in range(rank):
-            out[i, k] = w[k]
+            update.out[i, k] = w[k]
 
 
 def least_squares(columns, C, A, box, rows):
     """A with the given rows at their minimum; the rows of C are `Q' x`. Where l1 > 0 the lower bounds must be >= 0."""
-    out, (l1, lower, upper) = A.copy(), box
+    l1, lower, upper = box
+    update = update_of(A, (float(l1), lower, upper), rows)
     threads.run(
-        lambda i, j: _least_squares(columns, C, A, float(l1), lower, upper, rows, out, i, j),
+        lambda i, j: _least_squares(columns, C, update, i, j),
         threads.even(rows.size, 4 * A.shape[1] ** 3),
     )
-    return out
+    return update.out

@@ -165,7 +165,7 @@ def mixed_norm(A, cross, gram, groups, lengths, budgets, rounds):
             if easy.size:
                 price[group] = np.vdot(give[easy], price[easy]) / give[easy].sum()
         gained = sweep(Y, *known, True)
-        for group, budget in zip(groups, budgets):
+        for group, budget in zip(groups, budgets, strict=True):
             k = group[used[group]]  # others stay as they are
             rest = budget - total[group[~used[group]]].sum()
             total[k] = restored(total[k], give[k], lengths[k], lengths[k] * np.sqrt(Y.shape[1]), rest)

@@ -1,25 +1,31 @@
 """Newton's method on the rows of one factor, for any beta-divergence."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from .. import threads
-from .base import aligned, compiled, result_for
+from .base import aligned, bounds_of, compiled, helper, update_of
+from .divergences import SMALL, SMALL_SINGLE, split
 from .least_squares import solve_row
-from .products import padded
+from .panels import counts_by_itself, lines, panel_of, tasks
 from .rows import (
-    SMALL,
-    SMALL_SINGLE,
-    divergence,
+    base_of,
+    excess,
+    inner_product,
+    is_weighted,
     join_parts,
-    panel_of,
+    longest_of,
+    loss_of,
+    no_parts,
     read_row,
     rescue,
     room_for,
-    split,
+    rule_for,
     sums_of,
     take_parts,
-    tasks,
     unreached,
+    weigh,
 )
 from .simd import FLOOR, TILE, combine, tile
 
@@ -29,10 +35,48 @@ RIDGE = 2.0**-40  # of a second derivative, added to it: a direction with less c
 DAMPED = 4  # steps on a row that is so far from its optimum that they have to be held back
 
 
+class Inner(NamedTuple):
+    """The problem, but for the box, and when to stop: `newton`."""
+
+    l2: Any
+    beta: float
+    steps: int
+    eps: float
+    exact: bool
+
+
+class Model(NamedTuple):
+    """The quadratic model `slope' d + d' Q d / 2` of a row in the weights it uses, bounds of these, a step d, and the
+    slope g at its end."""
+
+    Q: np.ndarray
+    slope: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    d: np.ndarray
+    g: np.ndarray
+
+
+class Tiles(NamedTuple):
+    """Room for `_curvatures`: rows times second derivatives, their products, and where the others are."""
+
+    U: np.ndarray
+    block: np.ndarray
+    places: np.ndarray
+
+
 @compiled
-def _curvatures(second, H, places, n_parts, length, U, stride, block, Q):
+def room_for_model(rank, like):
+    low, high, slope = np.empty(rank, like.dtype), np.empty(rank, like.dtype), np.empty(rank, like.dtype)
+    d, g = np.empty(rank, like.dtype), np.empty(rank, like.dtype)
+    return Model(np.empty((rank, rank), like.dtype), slope, low, high, d, g)
+
+
+@helper
+def _curvatures(second, row, panel, used, room, Q):
     """`Q[a, b] = sum_j second_j H[a, j] H[b, j]`, tile by tile."""
-    here = np.empty(TILE, np.int64)
+    H, stride, places, n_parts = panel.H, panel.stride, used.places, used.number[0]
+    U, block, here, length = room.U, room.block, room.places, row.extent[2]
     for first in range(0, n_parts, TILE):
         for a in range(TILE):
             part = min(first + a, n_parts - 1)
@@ -48,11 +92,12 @@ def _curvatures(second, H, places, n_parts, length, U, stride, block, Q):
                     Q[a, b] = Q[b, a] = block[(a - first) * TILE + b - other]
 
 
-@compiled
-def _minimise(c, start, Q, low, high, n_parts, g, d):
-    """Coordinate descent for `start'd + d'Q d / 2` with `low <= c + d <= high`, then to the minimum along d, if that is
-    nearer. Returns what was gained."""
-    most, total = 0.0, 0.0
+@helper
+def _minimise(model, used):
+    """Coordinate descent for the model with `low <= c + d <= high`, then to the minimum along d, if that is nearer.
+    Returns what was gained."""
+    Q, start, low, high, d, g = model
+    c, n_parts, most, total = used.c, used.number[0], 0.0, 0.0
     for a in range(n_parts):
         d[a], g[a] = 0, start[a]
     for _ in range(INNER):
@@ -83,11 +128,13 @@ def _minimise(c, start, Q, low, high, n_parts, g, d):
 
 
 @compiled
-def _minimise_exactly(c, start, Q, low, high, n, d):
+def _minimise_exactly(model, used):
     """The same to the end, from d: with `Q = L L'` it is `1/2 |L^-1 (Q c - start) - L' (c + d)|^2`."""
-    L, b, w = np.zeros((n, n)), np.empty(n), np.empty(n)
+    Q, start, low, high, d, _ = model
+    c, n = used.c, used.number[0]
+    L, b, w, lo, hi = np.zeros((n, n)), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     for a in range(n):
-        w[a], b[a] = c[a] + d[a], -start[a]
+        w[a], b[a], lo[a], hi[a] = c[a] + d[a], -start[a], low[a], high[a]
         for k in range(n):
             b[a] += Q[a, k] * c[k]
         for k in range(a + 1):
@@ -98,7 +145,7 @@ def _minimise_exactly(c, start, Q, low, high, n, d):
         for k in range(a):
             b[a] -= L[a, k] * b[k]
         b[a] /= L[a, a]
-    solve_row(L, b, 0.0, low[:n].astype(np.float64), high[:n].astype(np.float64), w)
+    solve_row(L, b, 0.0, lo, hi, w)
     gained = 0.0
     for a in range(n):
         d[a] = w[a] - c[a]
@@ -110,38 +157,39 @@ def _minimise_exactly(c, start, Q, low, high, n, d):
     return gained
 
 
-@compiled
-def _reach(x, y, u, n, beta):
+@helper
+def _reach(row, u, beta):
     """The step along u, relative to y, at which the curvature may grow: down, or up for beta > 2. Of KL there is none
     under zeros of X."""
-    most, sign, everywhere = 0.0, (-1.0 if beta <= 2 else 1.0), beta != 1
-    for j in range(n):
+    most, sign, everywhere, x, y = 0.0, (-1.0 if beta <= 2 else 1.0), beta != 1, row.x, row.y
+    for j in range(row.extent[1]):
         most = max(most, sign * u[j] / max(y[j], SMALL_SINGLE) if everywhere or x[j] > 0 else 0.0)
     return most
 
 
-@compiled
-def _slope_along(x, y, u, n, beta, minus, plus):
-    """The slope at `y + u` along u, of the convex part and the tangent of the rest; KL without its linear term."""
-    total = 0.0
+@helper
+def _slope_along(row, u, by, beta, minus, plus):
+    """The slope at `y + u` along u, of the convex part and the tangent of the rest; KL without its linear term. `by`
+    is u times the weights of entries."""
+    total, x, y, n = 0.0, row.x, row.y, row.extent[1]
     tiny = SMALL_SINGLE if x.itemsize == 4 else SMALL
     if beta == 1:
         for j in range(n):
-            total -= x[j] * u[j] / max(y[j] + u[j], FLOOR * x[j] + tiny)
+            total -= x[j] * by[j] / max(y[j] + u[j], FLOOR * x[j] + tiny)
     elif beta == 0:
         for j in range(n):
             inverse = 1 / max(y[j] + u[j], FLOOR * x[j] + tiny)
-            total += u[j] * (plus[j] - x[j] * inverse * inverse)
+            total += by[j] * (plus[j] - x[j] * inverse * inverse)
     else:
         for j in range(n):
             b = np.float64(max(y[j] + u[j], FLOOR * x[j] + tiny))
             up = b ** (beta - 1) if beta >= 1 else np.float64(plus[j])
             down = x[j] * b ** (beta - 2) if beta < 2 else np.float64(minus[j])
-            total += u[j] * (up - down)
+            total += by[j] * (up - down)
     return total
 
 
-@compiled
+@helper
 def safe_share(beta):
     """By how much of itself a model may change so that a step to the minimum of its quadratic model gains for sure:
     `int (1 - t) (1 - t r)^(beta - 3) dt < 1` at r = 0.45 for beta >= 0; for others the curvature may at most double."""
@@ -150,145 +198,140 @@ def safe_share(beta):
     return 0.45 if beta <= 2 else 2.0 ** (1 / (beta - 2)) - 1
 
 
-@compiled
-def _is_safe(x, y, u, n, beta, linear, minus, plus):
-    """Whether a step by u cannot raise the objective: the model changes little or, by convexity, the slope along u is
-    still downhill at its end."""
-    return _reach(x, y, u, n, beta) <= safe_share(beta) or linear + _slope_along(x, y, u, n, beta, minus, plus) <= 0
+@helper
+def _is_safe(row, u, by, linear, beta, minus, plus):
+    """Whether a step by u cannot raise the objective: it is quadratic, the model changes little or, by convexity, the
+    slope along u is still downhill at its end."""
+    if beta == 2 or _reach(row, u, beta) <= safe_share(beta):
+        return True
+    return linear + _slope_along(row, u, by, beta, minus, plus) <= 0
 
 
-@compiled
-def _hold_back(c, start, Q, lo, hi, n_parts, beta, x, y, u, n, g, d):
+@helper
+def _hold_back(model, used, row, u, beta):
     """A step that is safe: the minimum of the quadratic model with weights that fall by no more than the model may, or
     for beta > 2, where the curvature grows as the model does, a part of the way."""
-    share = y.dtype.type(safe_share(beta))
+    share = row.y.dtype.type(safe_share(beta))
     if beta <= 2:
-        for a in range(n_parts):
-            lo[a] = max(lo[a], (1 - share) * c[a])
-        _minimise(c, start, Q, lo, hi, n_parts, g, d)
+        for a in range(used.number[0]):
+            model.low[a] = max(model.low[a], (1 - share) * used.c[a])
+        _minimise(model, used)
     else:
-        part = y.dtype.type(share / _reach(x, y, u, n, beta))
-        for a in range(n_parts):
-            d[a] *= part
+        part = row.y.dtype.type(share / _reach(row, u, beta))
+        for a in range(used.number[0]):
+            model.d[a] *= part
 
 
-@compiled
-def _model(slope, Q, parts, n_parts, l2, low, high, c, start, lo, hi, gains):
-    """The quadratic model of a row in its own weights; what each could gain alone is added to `gains`."""
-    for a in range(n_parts):
-        k = parts[a]
+@helper
+def _complete(model, used, slope, l2, low, high, gains):
+    """The quadratic model of a row from its curvature; what each weight could gain alone is added to `gains`."""
+    Q, start, lo, hi = model.Q, model.slope, model.low, model.high
+    for a in range(used.number[0]):
+        k, own = used.parts[a], used.c[a]
         Q[a, a] += l2
         start[a], lo[a], hi[a] = slope[k], low[k], high[k]
         q = np.float64(Q[a, a])
-        target = c[a] - start[a] / q if q > 0 else np.float64(lo[a] if start[a] > 0 else c[a])
-        move = min(max(target, lo[a]), hi[a]) - c[a]
+        target = own - start[a] / q if q > 0 else np.float64(lo[a] if start[a] > 0 else own)
+        move = min(max(target, lo[a]), hi[a]) - own
         gains[k] += max(-move * (start[a] + q * move / 2), 0.0)
 
 
+@helper
+def _slope_of_rest(d, used, rule):
+    """The slope at `c + d` along d of what is not the divergence."""
+    total = 0.0
+    for a in range(used.number[0]):
+        total += d[a] * (rule.constant[used.parts[a]] + rule.l2 * (used.c[a] + d[a]))
+    return total
+
+
+@helper
+def _take_step(d, used, low, high, w):
+    """`c + d`, within the bounds, is the new c."""
+    for a in range(used.number[0]):
+        k = used.parts[a]
+        used.c[a] = min(max(used.c[a] + d[a], low[k]), high[k])
+        w[k] = used.c[a]
+
+
 @compiled
-def _newton(
-    indptr,
-    indices,
-    values,
-    scale,
-    A,
-    B,
-    H,
-    stride,
-    sums,
-    l1,
-    lower,
-    upper,
-    l2,
-    beta,
-    steps,
-    eps,
-    exact,
-    rows,
-    out,
-    start,
-    stop,
-):
-    """Returns what each component could have gained, and the loss after the update, for KL but for `sum Y`."""
-    rank, kind = A.shape[1], A.dtype
-    H, stride, whole, length = room_for(indptr, A, B, H, stride, rows, start, stop)
-    x, y, u, first = aligned(length, A), aligned(length, A), aligned(length, A), aligned(length, A)
-    minus, plus, second = aligned(length, A), aligned(length, A), aligned(length, A)
-    U, block, Q = aligned(TILE * stride, A), aligned(TILE * TILE, A), np.empty((rank, rank), kind)
-    w, c, g, g0, d = (
-        np.empty(rank, kind),
-        np.empty(rank, kind),
-        np.empty(rank, kind),
-        np.empty(rank, kind),
-        np.empty(rank, kind),
-    )
-    lo, hi, slope = np.empty(rank, kind), np.empty(rank, kind), aligned(B.shape[1], A)
-    parts, places = np.empty(rank, np.int64), np.empty(rank, np.int64)
-    constant, costs = sums + l1 if beta == 1 else np.full(rank, l1), sums + l1 + l2
-    gains, further, loss = np.zeros(rank), np.zeros(rank), 0.0
-    lower_step, upper_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
+def _newton(X, update, panel, sums, inner, start, stop):
+    """Returns what each component could have gained, and the loss after the update."""
+    A, out, rows, box, rank = update.A, update.out, update.rows, update.box, update.A.shape[1]
+    l1, l2, beta = box.l1, inner.l2, inner.beta
+    panel, row, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
+    space, weighted = lines(7, length, A), row.m.size > 0
+    tiles = Tiles(aligned(TILE * panel.stride, A), aligned(TILE * TILE, A), np.empty(TILE, np.int64))
+    first, minus, plus, second, u, extra = space[0], space[1], space[2], space[3], space[4], space[5]
+    slope, by = aligned(panel.width, A), space[6] if weighted else u
+    rule, apart = rule_for(sums, l1, l2, beta, base_of(X)), beta == 1 and is_weighted(X)
+    model, w, used = room_for_model(rank, A), np.empty(rank, A.dtype), no_parts(rank, A)
+    Q, d, x, y, H, places, c = model.Q, model.d, row.x, row.y, panel.H, used.places, used.c
+    constant, gains, further, loss = rule.constant, np.zeros(rank), np.zeros(rank), 0.0
     for t in range(start, stop):
-        i = rows[t]
-        low, high = lower[i * lower_step], upper[i * upper_step]
-        begin, n, length = read_row(indptr, indices, values, scale, i, whole, B.shape[0], x)
+        i, most = rows[t], 0.0
+        low, high = bounds_of(box, i)
+        n, length = read_row(X, i, panel, row)
+        if apart:
+            excess(row, rule.base, extra)
         for k in range(rank):
             w[k] = A[i, k]
-        n_parts = take_parts(w, indices, begin, n, length, whole, B, H, stride, parts, places, c, y)
-        if beta < 2 and unreached(x, y, n):
-            n_parts = rescue(
-                *(w, A, i, n, begin, length, indices, whole, B, H, stride, beta, constant, l2, costs),
-                *(low, high, parts, places, c, n_parts, x, y),
-            )
-        most = 0.0
-        for step in range(max(steps, DAMPED)):
+        take_parts(w, row, panel, used)
+        if beta < 2 and unreached(row):
+            rescue(w, A[i], row, panel, used, rule, low, high)
+        for step in range(max(inner.steps, DAMPED)):
             split(x, y, n, length, beta, minus, plus, second)
             for j in range(length):
                 first[j] = plus[j] - minus[j]
-            sums_of(first, indices, begin, n, length, whole, B, H, stride, slope)
+            weigh(row, first)
+            weigh(row, second)
+            for j in range(length if apart else 0):
+                first[j] += extra[j]
+            sums_of(first, row, panel, slope)
             for k in range(rank):
                 slope[k] += constant[k] + l2 * w[k]
-            n_parts = join_parts(
-                w, slope, high, indices, begin, n, length, whole, B, H, stride, parts, places, c, n_parts
-            )
-            _curvatures(second, H, places, n_parts, length, U, stride, block, Q)
-            _model(slope, Q, parts, n_parts, l2, low, high, c, g0, lo, hi, gains if step == 0 else further)
-            gained = _minimise(c, g0, Q, lo, hi, n_parts, g, d)
-            if exact:
-                gained = max(gained, _minimise_exactly(c, g0, Q, lo, hi, n_parts, d))
+            n_parts = join_parts(w, slope, high, row, panel, used)
+            _curvatures(second, row, panel, used, tiles, Q)
+            _complete(model, used, slope, l2, low, high, gains if step == 0 else further)
+            gained = _minimise(model, used)
+            if inner.exact:
+                gained = max(gained, _minimise_exactly(model, used))
             combine(d, places, n_parts, H, length, u)
-            linear = 0.0
-            for a in range(n_parts):
-                linear += d[a] * (constant[parts[a]] + l2 * (c[a] + d[a]))
-            safe = _is_safe(x, y, u, n, beta, linear, minus, plus)
+            linear = _slope_of_rest(d, used, rule)
+            for j in range(n if apart else 0):
+                linear += u[j] * extra[j]
+            for j in range(length if weighted else 0):
+                by[j] = u[j]
+            weigh(row, by)
+            safe = _is_safe(row, u, by, linear, beta, minus, plus)
             if not safe:
-                _hold_back(c, g0, Q, lo, hi, n_parts, beta, x, y, u, n, g, d)
-            for a in range(n_parts):
-                c[a] = min(max(c[a] + d[a], low[parts[a]]), high[parts[a]])
-                w[parts[a]] = c[a]
+                _hold_back(model, used, row, u, beta)
+            _take_step(d, used, low, high, w)
             combine(c, places, n_parts, H, length, y)
             most = max(most, gained)
-            if (safe and step + 1 >= steps) or gained <= eps * most:
+            if (safe and step + 1 >= inner.steps) or gained <= inner.eps * most:
                 break
         for k in range(rank):
             out[i, k] = w[k]
-        loss += divergence(x, y, n, beta)
+        loss += loss_of(row, beta, rule.base)
+        loss += rule.base * inner_product(w, sums) if apart else 0.0
     return gains, loss
 
 
-def newton(rows_of_X, scale, A, B, box, l2, beta, inner, rows):
+def newton(X, A, B, box, l2, beta, inner, rows):
     """Newton's method on each row, within the bounds: the quadratic model of the row's loss is minimised by coordinate
     descent, and the step held back where the objective could rise. `inner = (steps, eps, exact)`: at most so many
     steps, or until one gains at most `eps` of the best one, and whether the model is minimised to the end. Other
     arguments and results as `newton_kl`."""
-    kind, out, rank = A.dtype.type, result_for(A, rows), A.shape[1]
+    kind, update, rank = A.dtype.type, update_of(A, box, rows), A.shape[1]
     sums = B.sum(axis=0, dtype=np.float64).astype(A.dtype)
-    panel, wide = panel_of(rows_of_X, B, beta), padded(B, kind(1))
+    whole, inner = counts_by_itself(X, beta), Inner(kind(l2), float(beta), *inner)
+    panel = panel_of(X, B, whole)
     gains, losses = zip(
         *threads.run(
-            lambda i, j: _newton(
-                *rows_of_X, kind(scale), A, wide, *panel, sums, *box, kind(l2), float(beta), *inner, rows, out, i, j
-            ),
-            tasks(rows_of_X, B, beta, rows, rank * (rank + 16) // 4),
-        )
+            lambda i, j: _newton(X, update, panel, sums, inner, i, j),
+            tasks(X, B, whole, rows, rank * (rank + 16) // 4),
+        ),
+        strict=True,
     )
-    return out, np.sum(gains, axis=0), sum(losses)
+    return (update.out,), (np.sum(gains, axis=0), sum(losses))

@@ -1,19 +1,54 @@
 """Newton coordinate descent for KL: the rows of one factor, one entry at a time."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from .. import threads
-from .base import aligned, compiled, result_for
-from .products import padded
-from .rows import divergence, join_parts, panel_of, read_row, rescue, room_for, sums_of, take_parts, tasks, unreached
+from .base import aligned, bounds_of, compiled, helper, update_of
+from .panels import lines, panel_of, tasks
+from .rows import (
+    Row,
+    base_of,
+    excess,
+    inner_product,
+    is_weighted,
+    join_parts,
+    longest_of,
+    loss_of,
+    no_parts,
+    read_row,
+    rescue,
+    room_for,
+    rule_for,
+    sums_of,
+    take_parts,
+    unreached,
+    weigh,
+)
 from .simd import combine, moments, pull, renew
 
 KEPT = 2.0**-6  # of a model: where less may be left, it is summed anew, since its rounding is that of what it was
 SAFE = 0.65  # of an entry: a Newton step down by at most this share of it cannot raise the objective
 
 
-@compiled
-def _sweep(c, parts, places, n_parts, slope, l2, low, high, x, y, z, v, H, length, kept, gains):
+class Inner(NamedTuple):
+    """The ridge, and when to stop: `newton_kl`."""
+
+    l2: Any
+    sweeps: int
+    eps: float
+
+
+class Ratios(NamedTuple):
+    """`x / y` and `x / y^2` of the entries of a row."""
+
+    z: np.ndarray
+    v: np.ndarray
+
+
+@helper
+def _sweep(row, panel, used, ratios, rule, bounds, kept, gains):
     """One Newton step on each weight of a row; what they could gain is added to `gains`, and returned in all, with what
     is `kept` of the model at least since it was summed. In a sweep it falls by no more than the weight that falls most.
 
@@ -23,8 +58,10 @@ def _sweep(c, parts, places, n_parts, slope, l2, low, high, x, y, z, v, H, lengt
     two points meets 0 above the root, as does the multiplicative point.
     """
     gained, least = 0.0, 1.0
+    x, y, H, length, z, v, slope, l2 = row.x, row.y, panel.H, row.extent[2], ratios.z, ratios.v, rule.constant, rule.l2
+    (low, high), n_parts = bounds, used.number[0]
     for p in range(n_parts):
-        k, place, a = parts[p], places[p], c[p]
+        k, place, a = used.parts[p], used.places[p], used.c[p]
         lo, hi = low[k], high[k]
         num, q = moments(z, v, H, place, length)
         g, q = slope[k] + l2 * a - num, q + l2
@@ -45,9 +82,9 @@ def _sweep(c, parts, places, n_parts, slope, l2, low, high, x, y, z, v, H, lengt
                 if l2 == 0:
                     new = max(min(new, a * num / slope[k]), lo)
         if new != a:
-            c[p] = new
+            used.c[p] = new
             if new * kept < KEPT * a:
-                combine(c, places, n_parts, H, length, y)
+                combine(used.c, used.places, n_parts, H, length, y)
                 kept, least, new = 1.0, 1.0, a
             elif new < least * a:
                 least = new / a
@@ -55,66 +92,79 @@ def _sweep(c, parts, places, n_parts, slope, l2, low, high, x, y, z, v, H, lengt
     return gained, kept * least
 
 
+@helper
+def _linear_slopes(row, panel, sums, base, room, out):
+    """The slopes of the linear term."""
+    excess(row, base, room)
+    sums_of(room, row, panel, out)
+    for k in range(sums.size):
+        out[k] += sums.dtype.type(base) * sums[k]
+
+
 @compiled
-def _newton_kl(
-    indptr, indices, values, scale, A, B, H, stride, sums, l1, lower, upper, l2, sweeps, eps, rows, out, start, stop
-):
-    """Returns what each component could have gained, and `sum x log(x / y) - x` after the update."""
-    rank = A.shape[1]
-    H, stride, whole, length = room_for(indptr, A, B, H, stride, rows, start, stop)
-    x, y, z, v = aligned(length, A), aligned(length, A), aligned(length, A), aligned(length, A)
-    w, c, pulls = np.empty(rank, A.dtype), np.empty(rank, A.dtype), aligned(B.shape[1], A)
-    parts, places, slope = np.empty(rank, np.int64), np.empty(rank, np.int64), sums + l1
-    costs, gains, further, loss = slope + l2, np.zeros(rank), np.zeros(rank), 0.0
-    lower_step, upper_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
+def _newton_kl(X, update, panel, sums, inner, start, stop):
+    """Returns what each component could have gained, and the loss after the update."""
+    A, out, rows, box, rank, l2 = update.A, update.out, update.rows, update.box, update.A.shape[1], inner.l2
+    panel, given, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
+    row = Row(given.x, given.m[:0], given.y, given.indices, given.extent)  # where weights have multiplied x
+    space, pulls = lines(2, length, A), aligned(panel.width, A)
+    x, y, z, v, H, w, used = row.x, row.y, space[0], space[1], panel.H, np.empty(rank, A.dtype), no_parts(rank, A)
+    apart, base, ratios, l1 = is_weighted(X), base_of(X), Ratios(z, v), box.l1
+    rule = rule_for(sums, l1, l2, 1.0, 1.0)
+    slope, costs, parts, places, c = rule.constant, rule.costs, used.parts, used.places, used.c
+    gains, further, loss = np.zeros(rank), np.zeros(rank), 0.0
     for t in range(start, stop):
         i = rows[t]
-        low, high = lower[i * lower_step], upper[i * upper_step]
-        first, n, length = read_row(indptr, indices, values, scale, i, whole, B.shape[0], x)
+        bounds = bounds_of(box, i)
+        _, length = read_row(X, i, panel, given)
+        if apart:
+            _linear_slopes(given, panel, sums, base, z, pulls)
+            weigh(given, x)
+            for k in range(rank):
+                slope[k], costs[k] = pulls[k] + l1, pulls[k] + l1 + l2
         for k in range(rank):
             w[k] = A[i, k]
-        n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
-        if unreached(x, y, n):
-            n_parts = rescue(
-                *(w, A, i, n, first, length, indices, whole, B, H, stride, 1.0, slope, l2, costs),
-                *(low, high, parts, places, c, n_parts, x, y),
-            )
+        take_parts(w, row, panel, used)
+        if unreached(row):
+            rescue(w, A[i], row, panel, used, rule, *bounds)
         renew(x, y, H, 0, A.dtype.type(0), length, z, v)
         # weights at 0 whose slope keeps them there are left alone until the next visit
-        sums_of(z, indices, first, n, length, whole, B, H, stride, pulls)
+        sums_of(z, row, panel, pulls)
         for k in range(rank):
             pulls[k] = slope[k] - pulls[k]
-        n_parts = join_parts(w, pulls, high, indices, first, n, length, whole, B, H, stride, parts, places, c, n_parts)
-        most, kept = _sweep(c, parts, places, n_parts, slope, l2, low, high, x, y, z, v, H, length, 1.0, gains)
-        for _ in range(1, sweeps):
-            gained, kept = _sweep(c, parts, places, n_parts, slope, l2, low, high, x, y, z, v, H, length, kept, further)
+        n_parts = join_parts(w, pulls, bounds[1], row, panel, used)
+        most, kept = _sweep(row, panel, used, ratios, rule, bounds, 1.0, gains)
+        for _ in range(1, inner.sweeps):
+            gained, kept = _sweep(row, panel, used, ratios, rule, bounds, kept, further)
             most = max(most, gained)
-            if gained <= eps * most:
+            if gained <= inner.eps * most:
                 break
         for p in range(n_parts):
             w[parts[p]] = c[p]
         for k in range(rank):
             out[i, k] = w[k]
         combine(c, places, n_parts, H, length, y)
-        loss += divergence(x, y, n, 1.0)
+        if apart:
+            read_row(X, i, panel, given)
+            loss += base * inner_product(w, sums)
+        loss += loss_of(given, 1.0, base)
     return gains, loss
 
 
-def newton_kl(rows_of_X, scale, A, B, box, l2, inner, rows):
+def newton_kl(X, A, B, box, l2, inner, rows):
     """Cyclic Newton steps on the entries of each row (Hsieh and Dhillon 2011, Algorithm 2): `inner = (sweeps, eps)`, at
-    most so many, until one gains at most `eps` of the best one. X is given by the rows of its unfolding, `(indptr,
-    indices or None where all entries are there, values)`, to be multiplied by `scale`; B is the other factor.
+    most so many, until one gains at most `eps` of the best one. B is what `X.indices` point into.
 
-    Also returns `gain_columns` as found on the way, and the loss of these rows after the update, but for `sum Y`."""
-    kind, out = A.dtype.type, result_for(A, rows)
+    Also returns, as sums over rows, `gain_columns` as found on the way, and the loss after the update: but for `sum Y`
+    where all entries count 1, and complete where `X.weights` or `X.unlisted` say otherwise."""
+    kind, update = A.dtype.type, update_of(A, box, rows)
     sums = B.sum(axis=0, dtype=np.float64).astype(A.dtype)
-    panel, wide = panel_of(rows_of_X, B, 1), padded(B, kind(1))
+    panel, inner = panel_of(X, B, X.full), Inner(kind(l2), *inner)
     gains, losses = zip(
         *threads.run(
-            lambda i, j: _newton_kl(
-                *rows_of_X, kind(scale), A, wide, *panel, sums, *box, kind(l2), *inner, rows, out, i, j
-            ),
-            tasks(rows_of_X, B, 1, rows, 4 * A.shape[1]),
-        )
+            lambda i, j: _newton_kl(X, update, panel, sums, inner, i, j),
+            tasks(X, B, X.full, rows, 4 * A.shape[1]),
+        ),
+        strict=True,
     )
-    return out, np.sum(gains, axis=0), sum(losses)
+    return (update.out,), (np.sum(gains, axis=0), sum(losses))

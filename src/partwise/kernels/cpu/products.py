@@ -5,7 +5,7 @@ from functools import reduce
 import numpy as np
 
 from .. import threads
-from .base import aligned, compiled, padded_to
+from .base import aligned, compiled, helper, padded_to
 from .simd import LINE, VECTOR, gather, scatter
 
 TILE = 4  # vectors of a row of B that are summed at once; wider rows take several passes
@@ -13,40 +13,42 @@ PIECE = 128  # rows of a dense product that are worth a piece of their own
 NARROW = 1 << 18  # bytes: a part of the second-level cache
 
 
-@compiled
-def gather_vectors(count, values, indices, first, last, flat, offset, stride, out):
-    """`gather` for 1 to 4 vectors: their number has to be a literal, since it says how many registers the loop uses."""
+@helper
+def gather_vectors(count, values, indices, span, B, offset, stride, out):
+    """`out = sum_p values[p] B[offset + stride indices[p]:]`, p in `range(*span)`, of 1 to 4 vectors: their number has
+    to be a literal, since it says how many registers the loop uses."""
+    first, last = span
     if count == 1:
-        gather(1, values, indices, first, last, flat, offset, stride, out)
+        gather(1, values, indices, first, last, B, offset, stride, out)
     elif count == 2:
-        gather(2, values, indices, first, last, flat, offset, stride, out)
+        gather(2, values, indices, first, last, B, offset, stride, out)
     elif count == 3:
-        gather(3, values, indices, first, last, flat, offset, stride, out)
+        gather(3, values, indices, first, last, B, offset, stride, out)
     else:
-        gather(4, values, indices, first, last, flat, offset, stride, out)
+        gather(4, values, indices, first, last, B, offset, stride, out)
 
 
 @compiled
-def _gather_rows(rows, B, offset, count, out, start, stop):
+def _gather_rows(X, B, offset, count, out, start, stop):
     """Columns `offset` and following, `count` vectors of them, of the given rows of the product."""
-    indptr, indices, values = rows
+    indptr, indices, values = X.indptr, X.indices, X.values
     stride, flat = B.shape[1], B.reshape(B.size)
     sums = aligned(TILE * VECTOR // B.itemsize, B)
     width = min(count * VECTOR // B.itemsize, out.shape[1] - offset)
     for i in range(start, stop):
-        first, last = np.int64(indptr[i]), np.int64(indptr[i + 1])
-        gather_vectors(count, values, indices, first, last, flat, offset, stride, sums)
+        first, last = indptr[i], indptr[i + 1]
+        gather_vectors(count, values, indices, (first, last), flat, offset, stride, sums)
         for k in range(width):
             out[i, offset + k] = sums[k]
 
 
 @compiled
-def _scatter_rows(rows, B, offset, count, out, start, stop):
+def _scatter_rows(X, B, offset, count, out, start, stop):
     """What the given rows of S add to these columns of `S' B`."""
-    indptr, indices, values = rows
+    indptr, indices, values = X.indptr, X.indices, X.values
     stride, flat, target = B.shape[1], B.reshape(B.size), out.reshape(out.size)
     for i in range(start, stop):
-        first, last, place = np.int64(indptr[i]), np.int64(indptr[i + 1]), i * stride + offset
+        first, last, place = indptr[i], indptr[i + 1], i * stride + offset
         if count == 1:
             scatter(1, values, indices, first, last, flat, place, offset, stride, target)
         elif count == 2:
@@ -58,20 +60,20 @@ def _scatter_rows(rows, B, offset, count, out, start, stop):
 
 
 @compiled
-def _sparse_product(rows, B, out, start, stop):
+def _sparse_product(X, B, out, start, stop):
     lanes = VECTOR // B.itemsize
     for first in range(0, B.shape[1] // lanes, TILE):
         count = min(TILE, B.shape[1] // lanes - first)
-        _gather_rows(rows, B, first * lanes, count, out, start, stop)
+        _gather_rows(X, B, first * lanes, count, out, start, stop)
 
 
 @compiled
-def _transposed_product(rows, B, dim, start, stop):
+def _transposed_product(X, B, dim, start, stop):
     lanes = VECTOR // B.itemsize
     out = aligned(dim * B.shape[1], B).reshape(dim, B.shape[1])
     for first in range(0, B.shape[1] // lanes, TILE):
         count = min(TILE, B.shape[1] // lanes - first)
-        _scatter_rows(rows, B, first * lanes, count, out, start, stop)
+        _scatter_rows(X, B, first * lanes, count, out, start, stop)
     return out
 
 
@@ -93,24 +95,24 @@ def padded(B, scale):
     return out
 
 
-def balanced(rows, rank):
+def balanced(X, rank):
     """Boundaries of tasks with about as many nonzeros each; a row costs a little even when empty."""
-    return threads.balanced((np.diff(rows[0]) + 1) * np.int64(rank))
+    return threads.balanced((np.diff(X.indptr) + 1) * np.int64(rank))
 
 
-def sparse_product(rows, B, scale):
-    """`S @ B * scale` for a sparse S given by its rows `(indptr, indices, values)`."""
-    out = np.empty((rows[0].size - 1, B.shape[1]), dtype=B.dtype)
-    wide = padded(B, B.dtype.type(scale))
-    threads.run(lambda i, j: _sparse_product(rows, wide, out, i, j), balanced(rows, B.shape[1]))
+def sparse_product(X, B):
+    """`S @ B * X.scale` for a sparse S given by its rows."""
+    out = np.empty((X.indptr.size - 1, B.shape[1]), dtype=B.dtype)
+    wide = padded(B, B.dtype.type(X.scale))
+    threads.run(lambda i, j: _sparse_product(X, wide, out, i, j), balanced(X, B.shape[1]))
     return out
 
 
-def transposed_product(rows, B, scale, dim):
-    """`S' @ B * scale` for a sparse S of `dim` columns, given by its rows: for so few columns that every task can have
-    a product of its own in its cache, see `is_narrow`."""
-    wide = padded(B, B.dtype.type(scale))
-    parts = threads.run(lambda i, j: _transposed_product(rows, wide, dim, i, j), balanced(rows, B.shape[1]))
+def transposed_product(X, B, dim):
+    """`S' @ B * X.scale` for a sparse S of `dim` columns, given by its rows: so few columns that every task can have a
+    product of its own in its cache, see `is_narrow`."""
+    wide = padded(B, B.dtype.type(X.scale))
+    parts = threads.run(lambda i, j: _transposed_product(X, wide, dim, i, j), balanced(X, B.shape[1]))
     return np.ascontiguousarray(reduce(np.add, parts)[:, : B.shape[1]])
 
 
@@ -136,3 +138,10 @@ def dense_product(X, B, scale):
     most = 2 * -(-X.shape[0] // (2 * PIECE))
     threads.run(piece, threads.even(X.shape[0], X.shape[1] * B.shape[1], threads.BLAS_WORK, most))
     return out
+
+
+def product(X, A, B):
+    """Rows of X times B, as a row kernel; A is not read."""
+    if X.full:
+        return (dense_product(X.values.reshape(X.n_rows, -1), B, X.scale),), ()
+    return (sparse_product(X, B),), ()

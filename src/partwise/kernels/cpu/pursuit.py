@@ -5,6 +5,8 @@ entry after another (Pati, Rezaiifar and Krishnaprasad 1993); exchanges then tak
 as long as that gains.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .. import threads
@@ -13,6 +15,27 @@ from .base import compiled
 EXCHANGES = 20  # rounds over the support of a row
 RIDGE = 1e-13  # of the largest diagonal entry, so that parallel entries have no infinite values
 WORTH = 1e-12  # relative gain for which an exchange is made
+
+
+class Rule(NamedTuple):
+    """What is allowed: `pursue`."""
+
+    most: int
+    labels: np.ndarray
+    counts: np.ndarray
+    nonnegative: bool
+
+
+class Room(NamedTuple):
+    """For one row: its `c`, values on a support, their Cholesky factor, and what the search needs besides."""
+
+    c: np.ndarray
+    x: np.ndarray
+    root: np.ndarray
+    work: np.ndarray
+    trial: np.ndarray
+    left: np.ndarray
+    used: np.ndarray
 
 
 @compiled
@@ -52,12 +75,12 @@ def _fit(c, gram, support, n, nonnegative, root, x):
 
 
 @compiled
-def _best_addition(c, gram, support, n, x, root, nonnegative, labels, room, used, work):
+def _best_addition(gram, support, n, rule, room):
     """The entry that gains most if it joins the support, by the exact formula `r^2 / (2 s)`, with r the slope there and
     s the curvature that is left when the others follow; -1 where there is none."""
-    best, gain = -1, 0.0
+    best, gain, c, x, root, work, nonnegative = -1, 0.0, room.c, room.x, room.root, room.work, rule.nonnegative
     for j in range(c.size):
-        if used[j] or room[labels[j]] == 0:
+        if room.used[j] or room.left[rule.labels[j]] == 0:
             continue
         slope, left = c[j], gram[j, j] * (1 + RIDGE)
         for i in range(n):
@@ -75,8 +98,10 @@ def _best_addition(c, gram, support, n, x, root, nonnegative, labels, room, used
 
 
 @compiled
-def _exchange(c, gram, support, n, most, nonnegative, labels, counts, room, used, root, x, work, trial):
+def _exchange(gram, support, n, rule, room):
     """Fill the support up, then exchange entries while that gains. Returns how many there are, with values in x."""
+    most, labels, counts, nonnegative = rule
+    c, x, root, _, trial, left, used = room
     gain, n = _fit(c, gram, support, n, nonnegative, root, x)
     for turn in range(EXCHANGES):
         before = gain
@@ -89,12 +114,12 @@ def _exchange(c, gram, support, n, most, nonnegative, labels, counts, room, used
             elif n == most:
                 break
             _, m = _fit(c, gram, trial, m, nonnegative, root, x)
-            room[:] = counts
+            left[:] = counts
             used[:] = False
             for i in range(m):
-                room[labels[trial[i]]] -= 1
+                left[labels[trial[i]]] -= 1
                 used[trial[i]] = True
-            added = _best_addition(c, gram, trial, m, x, root, nonnegative, labels, room, used, work)
+            added = _best_addition(gram, trial, m, rule, room)
             if added < 0:
                 continue
             trial[m] = added
@@ -125,12 +150,13 @@ def _next_first(c, gram, nonnegative, tried, attempt, support):
 
 
 @compiled
-def _pursue(A, gram, cross, most, labels, counts, nonnegative, starts, out, start, stop):
-    rank = gram.shape[0]
+def _pursue(A, gram, cross, rule, starts, out, start, stop):
+    rank, most, nonnegative = gram.shape[0], rule.most, rule.nonnegative
     support, trial = np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)
     root, x, work = np.empty((most + 1, most + 1)), np.empty(most + 1), np.empty(most + 1)
-    room, used, tried = np.empty(counts.size, np.int64), np.empty(rank, np.bool_), np.empty(rank, np.bool_)
+    left, used, tried = np.empty(rule.counts.size, np.int64), np.empty(rank, np.bool_), np.empty(rank, np.bool_)
     c, row = np.empty(rank), np.empty(rank)
+    room = Room(c, x, root, work, trial, left, used)
     for i in range(start, stop):
         best = 0.0
         for k in range(rank):
@@ -153,9 +179,7 @@ def _pursue(A, gram, cross, most, labels, counts, nonnegative, starts, out, star
                         n += 1
             if n == 0:
                 continue
-            gain, n = _exchange(
-                c, gram, support, n, most, nonnegative, labels, counts, room, used, root, x, work, trial
-            )
+            gain, n = _exchange(gram, support, n, rule, room)
             if gain > best * (1 + WORTH):
                 best = gain
                 for k in range(rank):
@@ -169,7 +193,7 @@ def pursue(A, gram, cross, most, labels, counts, nonnegative, starts):
     and `counts[g]` among the entries with label g. `starts`: how many entries are tried as the first one."""
     out = np.empty_like(A)
     labels, counts = (np.asarray(numbers, dtype=np.int64) for numbers in (labels, counts))
-    arguments = A, gram.astype(np.float64), cross, most, labels, counts, nonnegative, starts, out
+    arguments = A, gram.astype(np.float64), cross, Rule(most, labels, counts, nonnegative), starts, out
     work = gram.shape[0] * (most + 1) ** 3 * starts
     threads.run(lambda i, j: _pursue(*arguments, i, j), threads.even(A.shape[0], work))
     return out

@@ -1,173 +1,219 @@
 """What the kernels of beta-divergences and of L1 share: one row of X against its model, entry by entry.
 
 The row of a factor is `w`, and the other factor is turned, `H[k]` being the entries of component k that go with those
-of the row: all of them, or for KL and L1, where zeros of X cost nothing, those of its nonzeros, gathered. All are
-padded with zeros to whole vectors. The model is `y = sum_k w_k H[k]`; for a divergence its slope and curvature in
-`w_k` are
+of the row: all of them, or, where entries that are not listed cost nothing or a linear amount, those that are listed,
+gathered. All are padded with zeros to whole vectors. The model is `y = sum_k w_k H[k]`; for a divergence its slope and
+curvature in `w_k` are
 
-    g_k = s_k + sum_j d'(x_j, y_j) H[k, j],    q_kl = sum_j d''(x_j, y_j) H[k, j] H[l, j],
+    g_k = s_k + sum_j m_j d'(x_j, y_j) H[k, j],    q_kl = sum_j m_j d''(x_j, y_j) H[k, j] H[l, j],
 
-with d' and d'' the derivatives of the divergence in y. For KL `s` holds the sums of the other factor and d' = -x / y.
-d'' is that of the convex part where a divergence is not convex (beta < 1, beta > 2): what is left out lies below its
-tangent, so a step that lowers the rest lowers the whole.
+with d' and d'' the derivatives of the divergence in y and m the weights of entries. For KL `s` holds the sums of the
+other factor, each row as often as its entry counts, and d' = -x / y. d'' is that of the convex part where a divergence
+is not convex (beta < 1, beta > 2): what is left out lies below its tangent, so a step that lowers the rest lowers the
+whole.
 """
 
-import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...losses.beta import NEAR
-from .. import threads
-from .base import aligned, compiled, padded_to
+from .base import aligned, compiled, helper, padded_to
+from .divergences import divergence
+from .panels import Panel, lines, stride_of
 from .products import gather_vectors
-from .simd import FLOOR, HUGE, LINE, TINY, VECTOR, bits_of, combine, dots, number_of
-
-LN2 = math.log(2)
-SMALL, SMALL_SINGLE = TINY[8], TINY[4]  # numbers that compiled code knows by name
-LARGE, LARGE_SINGLE = HUGE[8], HUGE[4]
+from .simd import FLOOR, VECTOR, combine, dots
 
 
-@compiled
-def logarithm(x):
-    """The natural logarithm of a positive number of double precision, in code that works on vectors.
+class Row(NamedTuple):
+    """The row of X at hand: entries, their weights (empty: all 1), and their model."""
 
-    `log(2^e m) = e log 2 + 2 artanh((m - 1) / (m + 1))`, m between 1/sqrt 2 and sqrt 2, by its series.
-    """
-    bits = bits_of(x)
-    exponent = np.float64((bits >> 52) - 1023)
-    m = number_of((bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000)
-    above = m > 1.4142135623730951
-    m = 0.5 * m if above else m
-    exponent = exponent + 1.0 if above else exponent
-    f = (m - 1) / (m + 1)
-    s = f * f
-    series = 1 / 17 + s * (1 / 19 + s * (1 / 21))
-    series = 1 / 9 + s * (1 / 11 + s * (1 / 13 + s * (1 / 15 + s * series)))
-    series = 1 + s * (1 / 3 + s * (1 / 5 + s * (1 / 7 + s * series)))
-    return exponent * LN2 + 2 * f * series
+    x: np.ndarray
+    m: np.ndarray
+    y: np.ndarray
+    indices: np.ndarray  # those of all rows; empty where x has all entries, in order
+    extent: np.ndarray  # where its indices begin, how many entries x has, and that with padding
 
 
-@compiled
-def stride_of(n, itemsize):
-    """The distance of rows of n numbers: whole cache lines, an odd number of them, so that columns do not collide."""
-    lines = -(-n * itemsize // LINE)
-    return (lines + 1 - lines % 2) * LINE // itemsize
+class Used(NamedTuple):
+    """The components that a row uses: `parts[a]` is at `H[places[a]:]` and has the weight `c[a]`, a < number[0]."""
+
+    parts: np.ndarray
+    places: np.ndarray
+    c: np.ndarray
+    number: np.ndarray
 
 
-@compiled
-def _turn(B, H, stride, start, stop):
-    for j in range(start, stop):
-        for k in range(B.shape[1]):
-            H[k * stride + j] = B[j, k]
+class Rule(NamedTuple):
+    """What the objective of a row is: a divergence, of its linear term what is more than `base`, and
+    `constant' w + l2 / 2 |w|^2`; `costs` are the slopes of weights that are large."""
+
+    beta: float
+    base: float
+    l2: Any
+    constant: np.ndarray
+    costs: np.ndarray
 
 
-def turned(B):
-    """The rows of B', padded with zeros, one after the other, and their distance."""
-    dim, rank = B.shape
-    stride = stride_of(dim, B.itemsize)
-    H = np.zeros(rank * stride, B.dtype)
-    threads.run(lambda i, j: _turn(B, H, stride, i, j), threads.even(dim, rank, threads.LIGHT_WORK))
-    return H, stride
+# -- before there is a row -----------------------------------------------------------------------------
 
 
-def tasks(rows_of_X, B, beta, rows, work):
-    """Boundaries of tasks of about the same size: rows with all their entries, `work` for each, and something more."""
-    lengths = np.diff(rows_of_X[0])[rows] if beta == 1 else np.full(rows.size, B.shape[0])
-    return threads.balanced((lengths + 16) * np.int64(work))
+@helper
+def is_weighted(X):
+    """Whether some entries of X may count more than others."""
+    return X.weights.size > 0 or X.unlisted != 1
 
 
-def panel_of(rows_of_X, B, beta):
-    """What a task gets of the other factor: H and the distance of its rows where every entry of a row of X matters;
-    where only nonzeros do, nothing yet (distance 0), since each task gathers its own."""
-    whole = rows_of_X[1] is None or beta != 1
-    return turned(B) if whole else (np.zeros(0, B.dtype), 0)
+@helper
+def base_of(X):
+    """What the linear term of KL counts in entries without a say of their own: sums of the other factor give that."""
+    if not is_weighted(X):
+        return 1.0
+    return 0.0 if X.full else X.unlisted
 
 
-@compiled
-def room_for(indptr, A, B, H, stride, rows, start, stop):
-    """H with room for the longest of the given rows, the distance of its rows, whether it is whole, and the length of
-    such a row, padded."""
-    if stride > 0:
-        return H, stride, True, padded_to(B.shape[0], A.itemsize)
-    longest = 0
+@helper
+def longest(X, start, stop):
+    """How many entries are listed in a row of X, at most."""
+    most = 0
+    for i in range(start, stop):
+        most = max(most, X.indptr[i + 1] - X.indptr[i])
+    return most
+
+
+@helper
+def longest_of(X, rows, start, stop):
+    """The same of `rows[start:stop]`."""
+    most = 0
     for t in range(start, stop):
-        longest = max(longest, indptr[rows[t] + 1] - indptr[rows[t]])
-    own = stride_of(longest, A.itemsize)
-    return aligned(A.shape[1] * own, A), own, False, padded_to(longest, A.itemsize)
+        most = max(most, longest(X, rows[t], rows[t] + 1))
+    return most
 
 
 @compiled
-def read_row(indptr, indices, values, scale, i, whole, dim, x):
-    """Where row i of X begins, its length, and that with padding; its entries go to x, in their unit, then zeros."""
-    first = np.int64(indptr[i])
-    n = np.int64(indptr[i + 1]) - first
-    if indices is not None and whole:
-        length = padded_to(dim, x.itemsize)
+def room_for(X, panel, rank, n):
+    """The panel and a row with room for n listed entries, and how long it is with padding."""
+    B, length = panel.B, padded_to(panel.dim if panel.whole else n, panel.B.itemsize)
+    space, H, stride = lines(3, length, B), panel.H, panel.stride
+    if not panel.whole:
+        stride = stride_of(n, B.itemsize)
+        H = aligned(rank * stride, B)
+    weighted = X.weights.size > 0 or (panel.whole and not X.full and X.unlisted != 1)
+    row = Row(space[0], space[1][: length if weighted else 0], space[2], X.indices, np.empty(3, np.int64))
+    return Panel(B, panel.dim, panel.width, H, stride, panel.whole), row, length
+
+
+@compiled
+def no_parts(rank, like):
+    """An empty list with room for all components."""
+    numbers = np.zeros((2, rank), np.int64)
+    return Used(numbers[0], numbers[1], np.empty(rank, like.dtype), np.zeros(1, np.int64))
+
+
+@compiled
+def rule_for(sums, l1, l2, beta, base):
+    """Costs from the sums of the other factor; with rows that have their own, the linear term of KL counts `base`."""
+    constant, costs = np.empty_like(sums), np.empty_like(sums)
+    for k in range(sums.size):
+        constant[k] = (sums.dtype.type(base) * sums[k] if beta == 1 else 0) + l1
+        costs[k] = sums[k] + l1 + l2
+    return Rule(beta, base, l2, constant, costs)
+
+
+# -- one row -------------------------------------------------------------------------------------------
+
+
+@helper
+def read_row(X, i, panel, row):
+    """Put row i of X in its place; the model is not computed. An entry that counts nothing is read as 0. Returns how
+    many entries there are, and that with padding."""
+    x, m, extent, indices, first, last = row.x, row.m, row.extent, row.indices, X.indptr[i], X.indptr[i + 1]
+    scattered = panel.whole and not X.full
+    n = panel.dim if scattered else last - first
+    length = padded_to(n, x.itemsize)
+    extent[0], extent[1], extent[2] = first, n, length
+    if scattered:
         for j in range(length):
             x[j] = 0
-        for p in range(first, first + n):
-            x[indices[p]] = values[p] * scale
-        return first, np.int64(dim), length
-    length, row = padded_to(n, x.itemsize), values[first : first + n]
-    for j in range(row.size):
-        x[j] = row[j] * scale
-    for j in range(n, length):
-        x[j] = 0
-    return first, n, length
+        for p in range(first, last):
+            x[indices[p]] = X.values[p] * X.scale
+    else:
+        values = X.values[first:last]
+        for j in range(values.size):
+            x[j] = values[j] * X.scale
+        for j in range(n, length):
+            x[j] = 0
+    if m.size > 0:
+        for j in range(length):
+            m[j] = X.unlisted if scattered and j < n else 0
+        for p in range(first, last):
+            m[indices[p] if scattered else p - first] = X.weights[p] if X.weights.size > 0 else 1
+        for j in range(n):
+            x[j] = x[j] if m[j] > 0 else 0
+    return n, length
 
 
-@compiled
-def gather_panel(indices, first, n, B, parts, begun, n_parts, H, stride, length):
-    """`H[a]` for the parts `begun <= a < n_parts` of a list of components: their entries at the nonzeros of a row."""
-    flat, width, here = B.reshape(B.size), B.shape[1], indices[first : first + n]
+@helper
+def weigh(row, values):
+    """Multiply numbers, one for each entry, by the weights of these."""
+    for j in range(row.extent[2] if row.m.size > 0 else 0):
+        values[j] *= row.m[j]
+
+
+@helper
+def gather_panel(row, panel, used, begun):
+    """`H[a]` for the parts `begun <= a` of a list of components: their entries where those of the row are."""
+    B, H, stride, width, parts, n_parts = panel.B, panel.H, panel.stride, panel.width, used.parts, used.number[0]
+    n, length = row.extent[1], row.extent[2]
+    here = row.indices[row.extent[0] : row.extent[0] + n]
     for j in range(here.size):
         # unsigned numbers need no check for being negative
         line = np.uint64(here[j]) * np.uint64(width)
         for a in range(begun, n_parts):
-            H[np.uint64(a * stride + j)] = flat[line + np.uint64(parts[a])]
+            H[np.uint64(a * stride + j)] = B[line + np.uint64(parts[np.uint64(a)])]
     for a in range(begun, n_parts):
         for j in range(n, length):
             H[a * stride + j] = 0
 
 
-@compiled
-def take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y):
-    """List the components that a row uses, with their weights and their places in H; the model goes to y. Returns how
-    many they are."""
-    n_parts = 0
+@helper
+def take_parts(w, row, panel, used):
+    """List the components that a row uses; its model goes to y."""
+    n, parts, places, c, stride = 0, used.parts, used.places, used.c, panel.stride
     for k in range(w.size):
         if w[k] != 0:
-            parts[n_parts], places[n_parts], c[n_parts] = k, (k if whole else n_parts) * stride, w[k]
-            n_parts += 1
-    if indices is not None and not whole:
-        gather_panel(indices, first, n, B, parts, 0, n_parts, H, stride, length)
-    combine(c, places, n_parts, H, length, y)
-    return n_parts
+            parts[n], places[n], c[n] = k, (k if panel.whole else n) * stride, w[k]
+            n += 1
+    used.number[0] = n
+    if not panel.whole:
+        gather_panel(row, panel, used, 0)
+    combine(c, places, n, panel.H, row.extent[2], row.y)
 
 
-@compiled
-def join_parts(w, slope, high, indices, first, n, length, whole, B, H, stride, parts, places, c, n_parts):
-    """Add to the list the components at 0 whose slope is negative; returns how many are in it now."""
-    begun = n_parts
+@helper
+def join_parts(w, slope, high, row, panel, used):
+    """Add to the list the components at 0 whose slope is negative; returns how many it has then."""
+    begun = n = used.number[0]
     for k in range(w.size):
         if slope[k] < 0 and w[k] == 0 and high[k] > 0:
             listed = False
             for a in range(begun):
-                listed |= parts[a] == k
+                listed |= used.parts[a] == k
             if not listed:
-                parts[n_parts], places[n_parts], c[n_parts] = k, (k if whole else n_parts) * stride, 0
-                n_parts += 1
-    if indices is not None and not whole and n_parts > begun:
-        gather_panel(indices, first, n, B, parts, begun, n_parts, H, stride, length)
-    return n_parts
+                used.parts[n], used.places[n], used.c[n] = k, (k if panel.whole else n) * panel.stride, 0
+                n += 1
+    used.number[0] = n
+    if not panel.whole and n > begun:
+        gather_panel(row, panel, used, begun)
+    return n
 
 
-@compiled
-def sums_of(z, indices, first, n, length, whole, B, H, stride, out):
+@helper
+def sums_of(z, row, panel, out):
     """`out[k] = sum_j z_j h_kj` for all components."""
-    if indices is not None and not whole:
-        gather_sums(z, indices, first, n, B, out)
+    if not panel.whole:
+        gather_sums(z, row, panel.B, panel.width, out)
     else:
+        H, stride, length = panel.H, panel.stride, row.extent[2]
         rank = H.size // stride
         for k in range(0, rank - rank % 4, 4):
             dots(4, z, H, k * stride, stride, length, out, k)
@@ -175,37 +221,83 @@ def sums_of(z, indices, first, n, length, whole, B, H, stride, out):
             dots(1, z, H, k * stride, stride, length, out, k)
 
 
-@compiled
-def gather_sums(z, indices, first, n, B, out):
-    """`out = sum_j z_j B[indices[first + j]]`, B in whole vectors."""
-    width, flat, here = B.shape[1], B.reshape(B.size), indices[first : first + n]
-    lanes = VECTOR // B.itemsize
+@helper
+def gather_sums(z, row, B, width, out):
+    """`out = sum_j z_j b_j` over the listed entries of a row, b_j being the rows of B that go with these."""
+    here, lanes = row.indices[row.extent[0] : row.extent[0] + row.extent[1]], VECTOR // B.itemsize
     for offset in range(0, width, 4 * lanes):
-        gather_vectors(min(4, (width - offset) // lanes), z, here, 0, n, flat, offset, width, out[offset:])
+        gather_vectors(min(4, (width - offset) // lanes), z, here, (0, here.size), B, offset, width, out[offset:])
 
 
-@compiled
-def unreached(x, y, n):
+@helper
+def excess(row, base, out):
+    """What the linear term of KL counts in each entry more than `base`, what it counts in the others."""
+    for j in range(row.extent[2]):
+        out[j] = 0
+    for j in range(row.extent[1]):
+        out[j] = (row.m[j] if row.m.size > 0 else 1) - base
+
+
+@helper
+def loss_of(row, beta, base):
+    """The divergence of a row from its model; of the linear term of KL only what it counts more than `base`."""
+    x, y, m, n = row.x, row.y, row.m, row.extent[1]
+    total, at_once = 0.0, 1 if m.size > 0 else max(n, 1)
+    for j in range(0, n, at_once):
+        weight = np.float64(m[j]) if m.size > 0 else 1.0
+        if weight > 0:
+            total += weight * divergence(x[j:], y[j:], at_once, beta)
+    if beta == 1 and (m.size > 0 or base != 1):
+        for j in range(n):
+            total += (np.float64(m[j] if m.size > 0 else 1) - base) * np.float64(y[j])
+    return total
+
+
+@helper
+def inner_product(w, slopes):
+    """`sum w slopes`, in double precision."""
+    total = 0.0
+    for k in range(w.size):
+        total += np.float64(w[k]) * np.float64(slopes[k])
+    return total
+
+
+# -- rows whose model does not reach their entries -----------------------------------------------------
+
+
+@helper
+def unreached(row):
     """How many positive entries have a model of 0."""
-    found = 0
-    for j in range(n):
+    found, x, y = 0, row.x, row.y
+    for j in range(row.extent[1]):
         found += y[j] <= FLOOR * x[j] and x[j] > 0
     return found
 
 
-@compiled
-def revive(w, x, y, n, beta, indices, first, whole, B, costs, lower, upper):
+@helper
+def value_of(row, used, rule):
+    """The objective of a row, in double precision."""
+    total = loss_of(row, rule.beta, rule.base)
+    for a in range(used.number[0]):
+        weight = np.float64(used.c[a])
+        total += weight * (rule.constant[used.parts[a]] + rule.l2 * weight / 2)
+    return total
+
+
+@helper
+def revive(w, row, panel, rule, lower, upper):
     """Give mass to a row where its model is 0 under a positive entry that its free components could reach: for
     beta <= 1 nothing costs more, and beyond Newton's method leaves there slowly. It goes along `h_j`, and comes to
     `x_j` in all, each weight at its cost, or for beta > 1 to a little of that. Returns whether any was given."""
-    share, changed = (1.0 if beta <= 1 else 2.0**-10), False
-    for j in range(n):
+    share, changed, x, y, first = (1.0 if rule.beta <= 1 else 2.0**-10), False, row.x, row.y, row.extent[0]
+    for j in range(row.extent[1]):
         if x[j] > 0 and y[j] <= FLOOR * x[j]:
-            line = B[j if indices is None or whole else indices[first + j]]
+            place = panel.width * np.int64(j if panel.whole else row.indices[first + j])
+            line = panel.B[place : place + panel.width]
             total, own = 0.0, 0.0
             for k in range(w.size):
                 if upper[k] > lower[k]:
-                    total += np.float64(line[k]) * costs[k]
+                    total += np.float64(line[k]) * rule.costs[k]
                     own += np.float64(line[k]) ** 2
             if own > FLOOR * total:
                 for k in range(w.size):
@@ -215,112 +307,14 @@ def revive(w, x, y, n, beta, indices, first, whole, B, costs, lower, upper):
     return changed
 
 
-@compiled
-def value_of(c, parts, n_parts, x, y, n, beta, constant, l2):
-    """The objective of a row, in double precision; `constant` is the slope that does not depend on the model."""
-    total = divergence(x, y, n, beta)
-    for a in range(n_parts):
-        weight = np.float64(c[a])
-        total += weight * (constant[parts[a]] + l2 * weight / 2)
-    return total
-
-
-@compiled
-def divergence(x, y, n, beta):
-    """`sum d(x, y)` over n entries, but for the linear term of KL, in double precision."""
-    total, tiny = 0.0, SMALL
-    if beta == 1:
-        for j in range(n):
-            a = np.float64(x[j])
-            b = max(np.float64(y[j]), FLOOR * a + tiny)
-            total += a * logarithm(a / b + tiny) - a
-    elif beta == 0:
-        for j in range(n):
-            a = np.float64(x[j])
-            r = a / max(np.float64(y[j]), FLOOR * a + tiny)
-            total += r - logarithm(r + tiny) - 1
-    elif min(abs(beta), abs(beta - 1)) < NEAR:
-        power = beta if abs(beta) < NEAR else beta - 1
-        for j in range(n):
-            a = np.float64(x[j])
-            b = max(np.float64(y[j]), FLOOR * a + tiny)
-            r = a / b
-            less_one = (math.expm1(power * math.log(r)) if a > 0 else -1.0) / power
-            total += b**beta * ((r - 1 - less_one) / (1 - beta) if power == beta else (r * less_one - (r - 1)) / beta)
-    else:
-        for j in range(n):
-            a = np.float64(x[j])
-            b = max(np.float64(y[j]), FLOOR * a + tiny)
-            part = a**beta / (beta * (beta - 1)) if a > 0 else 0.0
-            total += part + b**beta / beta - a * b ** (beta - 1) / (beta - 1)
-    return total
-
-
-@compiled
-def split(x, y, n, length, beta, minus, plus, second):
-    """`d' = plus - minus`, both >= 0, and `d''` of the convex part, with y above its floor; KL without its linear term,
-    plus = 0."""
-    single = x.itemsize == 4
-    tiny, huge = x.dtype.type(SMALL_SINGLE if single else SMALL), x.dtype.type(LARGE_SINGLE if single else LARGE)
-    floor = x.dtype.type(FLOOR)
-    for j in range(n, length):
-        minus[j] = plus[j] = second[j] = 0
-    if beta == 1:
-        for j in range(n):
-            inverse = 1 / max(y[j], floor * x[j] + tiny)
-            minus[j] = x[j] * inverse
-            plus[j] = 0
-            second[j] = min(minus[j] * inverse, huge)
-    elif beta == 0:
-        for j in range(n):
-            inverse = 1 / max(y[j], floor * x[j] + tiny)
-            ratio = x[j] * inverse
-            plus[j] = inverse
-            minus[j] = ratio * inverse
-            second[j] = min(2 * min(minus[j], huge) * inverse, huge)
-    else:
-        convex, own = max(beta - 1, 0.0), max(2 - beta, 0.0)
-        for j in range(n):
-            b = np.float64(max(y[j], floor * x[j] + tiny))
-            power = b ** (beta - 2)
-            plus[j] = min(power * b, np.float64(huge))
-            minus[j] = min(power * x[j], np.float64(huge))
-            second[j] = min(power * (convex + own * x[j] / b), np.float64(huge))
-
-
-@compiled
-def rescue(
-    w,
-    A,
-    i,
-    n,
-    first,
-    length,
-    indices,
-    whole,
-    B,
-    H,
-    stride,
-    beta,
-    constant,
-    l2,
-    costs,
-    low,
-    high,
-    parts,
-    places,
-    c,
-    n_parts,
-    x,
-    y,
-):
-    """Revive a row whose model is 0 under positive entries, unless its objective would rise. Returns how many parts it
-    uses then."""
-    before = value_of(c, parts, n_parts, x, y, n, beta, constant, l2)
-    if revive(w, x, y, n, beta, indices, first, whole, B, costs, low, high):
-        n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
-        if value_of(c, parts, n_parts, x, y, n, beta, constant, l2) > before:
+@helper
+def rescue(w, before, row, panel, used, rule, lower, upper):
+    """Revive a row whose model is 0 under positive entries, unless its objective would rise from that at `before`."""
+    value = value_of(row, used, rule)
+    if revive(w, row, panel, rule, lower, upper):
+        for attempt in range(2):
+            take_parts(w, row, panel, used)
+            if attempt == 1 or value_of(row, used, rule) <= value:
+                break
             for k in range(w.size):
-                w[k] = A[i, k]
-            n_parts = take_parts(w, indices, first, n, length, whole, B, H, stride, parts, places, c, y)
-    return n_parts
+                w[k] = before[k]

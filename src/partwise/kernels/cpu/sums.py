@@ -37,25 +37,41 @@ def sum_abs(A):
 
 
 @compiled
-def _sum_squares(values, scale):
-    total = 0.0
+def _summary(values):
+    lowest, highest, count = np.inf, -np.inf, 0
     for p in range(values.size):
-        value = np.float64(values[p]) * scale
-        total += value * value
-    return total
+        lowest, highest = min(lowest, values[p]), max(highest, values[p])
+        count += values[p] != 0
+    return lowest, highest, count
 
 
-def sum_squares(values, scale):
-    """`sum (values scale)^2` of numbers in a row."""
-    boundaries = threads.even(values.size, 1, threads.LIGHT_WORK)
-    return sum(threads.run(lambda i, j: _sum_squares(values[i:j], scale), boundaries))
+def summary(values):
+    """Smallest and largest of numbers in a row, inf and -inf where there are none, and how many are not 0."""
+    parts = threads.run(lambda i, j: _summary(values[i:j]), pieces_of(values))
+    lowest, highest, counts = zip(*parts, strict=True)
+    return float(min(lowest)), float(max(highest)), sum(counts)
 
 
-def extremes(values):
-    """Smallest and largest of numbers in a row."""
-    boundaries = threads.even(values.size, 1, threads.LIGHT_WORK)
-    least, most = zip(*threads.run(lambda i, j: (values[i:j].min(), values[i:j].max()), boundaries))
-    return float(min(least)), float(max(most))
+@compiled
+def _unit_sums(values, unit, highest):
+    first, second, count = 0.0, 0.0, 0
+    for p in range(values.size):
+        value = np.float64(values[p]) / unit
+        first += abs(value)
+        second += value * value
+        count += values[p] == highest
+    return first, second, count
+
+
+def unit_sums(values, unit, highest):
+    """`sum |v / unit|`, `sum (v / unit)^2`, and how many are equal to `highest`, of numbers in a row."""
+    parts = threads.run(lambda i, j: _unit_sums(values[i:j], unit, highest), pieces_of(values))
+    first, second, counts = (sum(numbers) for numbers in zip(*parts, strict=True))
+    return first, second, counts
+
+
+def pieces_of(values):
+    return threads.even(values.size, 1, threads.LIGHT_WORK)
 
 
 def gram(A):
@@ -66,22 +82,21 @@ def gram(A):
 
 
 @compiled
-def _power_sums(indptr, values, scale, beta, out, start, stop):
+def _power_sums(X, beta, out, start, stop):
     for i in range(start, stop):
         total = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            value = np.float64(values[p] * scale)
-            if value > 0:
+        for p in range(X.indptr[i], X.indptr[i + 1]):
+            value = abs(np.float64(X.values[p] * X.scale))
+            if beta == 2:
+                total += value * value
+            elif value > 0:
                 total += value**beta
         out[i] = total
 
 
-def power_sums(indptr, values, scale, beta):
-    """`sum (value scale)^beta` over the positive values of each row, (dim,)."""
-    out = np.empty(indptr.size - 1)
-    work = np.diff(indptr) + np.int64(1)
-    threads.run(
-        lambda i, j: _power_sums(indptr, values, scale, float(beta), out, i, j),
-        threads.balanced(work, threads.LIGHT_WORK),
-    )
-    return out
+def power_sums(X, beta):
+    """`sum |x|^beta` over the nonzero entries of each row, (dim,)."""
+    out = np.empty(X.n_rows)
+    work = np.diff(X.indptr) + np.int64(1)
+    threads.run(lambda i, j: _power_sums(X, float(beta), out, i, j), threads.balanced(work, threads.LIGHT_WORK))
+    return (out,), ()

@@ -12,10 +12,12 @@ or `F(z) = G_kk z^2 / 2 + q z` (Vandaele, Gillis, Lei, Zhong and Dhillon 2016, I
 Rows of A may be float32; what is summed over rows and what decides about an entry is in double precision.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .. import threads
-from .base import aligned, compiled
+from .base import aligned, compiled, helper
 from .products import TILE, gather_vectors, padded
 from .simd import VECTOR
 from .sums import gram
@@ -24,6 +26,22 @@ ROUNDS = 60  # of Newton's method: it needs 2 to 7
 CLOSE = 2.0**-27  # a step by this share of the root is the last: the next would be by its square
 ALONE = 2.0**-10  # of a diagonal entry of `A'A`: where the other rows have less, subtracting a row leaves rounding
 FARTHEST = 2.0**60  # an entry beyond which products in single precision end: it stays where it is
+
+
+class Room(NamedTuple):
+    """For one row: it and `G a` in double precision, c and G of the formula, and the gains of all rows so far."""
+
+    a: np.ndarray
+    h: np.ndarray
+    c: np.ndarray
+    G: np.ndarray
+    gains: np.ndarray
+
+
+@compiled
+def room_of(gram):
+    rank = gram.shape[0]
+    return Room(np.empty(rank), np.empty(rank), np.empty(rank), np.empty_like(gram), np.zeros(rank))
 
 
 @compiled
@@ -49,22 +67,22 @@ def lowest_of_quartic(p, q, near):
     return z
 
 
-@compiled
+@helper
 def lowest(quartic, p, q, near):
-    """The same with or without (`quartic` 1 or 0) the first term; `near` where there is no curvature either."""
+    """The same with the first term times `quartic`; where that is 0 and there is no curvature either, `near`."""
     if quartic > 0:
-        return lowest_of_quartic(p, q, near)
+        return lowest_of_quartic(p / quartic, q / quartic, near)
     return max(-q / p, 0.0) if p > 0 and -q < FARTHEST * p else near
 
 
-@compiled
+@helper
 def gain_of(a, z, quartic, p, q):
     """`2 F(a) - 2 F(z)`, without the cancellation of large terms."""
     s, fourth = z - a, quartic * a
     return -2 * s * ((fourth * a + p) * a + q + s * ((3 * fourth * a + p) / 2 + s * (fourth + quartic * s / 4)))
 
 
-@compiled
+@helper
 def stands_alone(row, gram):
     """Whether some column has little but this row: subtracting it from `A'A` would leave rounding. There are at most as
     many such rows as columns."""
@@ -74,7 +92,7 @@ def stands_alone(row, gram):
     return alone
 
 
-@compiled
+@helper
 def sum_others(A, i, G):
     """`G = sum_{j != i} a_j a_j'`."""
     G[:] = 0
@@ -86,7 +104,7 @@ def sum_others(A, i, G):
                     line[m] += own * np.float64(A[j, m])
 
 
-@compiled
+@helper
 def begin_row(row, gram, inside, a, h):
     """The row in double precision in a, and `G a` in h; `inside` 1: the Gram matrix given has the row in it, 0: it does
     not. Returns |a|^2."""
@@ -105,13 +123,13 @@ def begin_row(row, gram, inside, a, h):
     return norm2
 
 
-@compiled
-def descend_row(row, gram, inside, c, x, quartic, moving, gains, a, h):
-    """Each entry of a row in turn to its best value, where `moving`; what that gains is added to `gains`.
+@helper
+def descend_row(row, gram, inside, x, quartic, moving, room):
+    """Each entry of a row in turn to its best value, where `moving`; what that gains is added to `room.gains`.
 
-    gram and inside as in `begin_row`, a and h are room for what it writes, and x is the entry of X on the diagonal.
-    Returns whether anything moved.
+    gram and inside as in `begin_row`, and x is the entry of X on the diagonal. Returns whether anything moved.
     """
+    gains, a, h, c = room.gains, room.a, room.h, room.c
     norm2, moved = begin_row(row, gram, inside, a, h), False
     for k in range(a.size):
         own, line = a[k], gram[k]
@@ -130,80 +148,75 @@ def descend_row(row, gram, inside, c, x, quartic, moving, gains, a, h):
     return moved
 
 
-@compiled
-def _product(values, indices, first, last, wide, out):
-    """`sum_p values[p] wide[indices[p]]`, first <= p < last."""
+@helper
+def _product(values, indices, wide, out):
+    """`sum_p values[p] wide[indices[p]]`."""
     stride, flat, lanes = wide.shape[1], wide.reshape(wide.size), VECTOR // wide.itemsize
     for tile in range(0, stride // lanes, TILE):
         count = min(TILE, stride // lanes - tile)
-        gather_vectors(count, values, indices, first, last, flat, tile * lanes, stride, out[tile * lanes :])
+        gather_vectors(count, values, indices, (0, values.size), flat, tile * lanes, stride, out[tile * lanes :])
 
 
 @compiled
-def _sweep(indptr, indices, values, scale, order, wide, gram, own, quartic):
+def _sweep(X, order, wide, gram, own, quartic):
     """One sweep over the rows of `wide`, in place, and over `gram`; returns the gains of each column."""
-    rank = gram.shape[0]
-    gains, a, h, c, G = np.zeros(rank), np.empty(rank), np.empty(rank), np.empty(rank), np.empty_like(gram)
-    sums = aligned(wide.shape[1], wide)
+    rank, room = gram.shape[0], room_of(gram)
+    a, c, G, sums, scale = room.a, room.c, room.G, aligned(wide.shape[1], wide), np.float64(X.scale)
     for i in range(wide.shape[0]):
         row = wide[i]
         for k in range(rank):
             a[k] = row[k]
         row[:] = 0  # the product is with the other rows
-        first, last = np.int64(indptr[i]), np.int64(indptr[i + 1])
-        if indices is None:
-            _product(values[first:last], order, np.int64(0), last - first, wide, sums)
-        else:
-            _product(values, indices, first, last, wide, sums)
+        first, last = X.indptr[i], X.indptr[i + 1]
+        _product(X.values[first:last], order if X.full else X.indices[first:last], wide, sums)
         for k in range(rank):
             row[k], c[k] = a[k], np.float64(sums[k]) * scale
         if stands_alone(row, gram):
             sum_others(wide, i, G)
-            descend_row(row, G, 0.0, c, own[i], quartic, True, gains, a, h)
+            descend_row(row, G, 0.0, own[i], quartic, True, room)
             for k in range(rank):
                 for j in range(rank):
                     gram[k, j] = G[k, j] + np.float64(row[k]) * np.float64(row[j])
-        elif descend_row(row, gram, 1.0, c, own[i], quartic, True, gains, a, h):
+        elif descend_row(row, gram, 1.0, own[i], quartic, True, room):
             for k in range(rank):
                 now, line = np.float64(row[k]), gram[k]
                 for j in range(rank):
                     line[j] += now * np.float64(row[j]) - a[k] * a[j]
-    return gains
+    return room.gains
 
 
-def symmetric_cd(rows_of_X, scale, A, own, diagonal, sweeps):
+def symmetric_cd(X, A, own, diagonal, sweeps):
     """A after so many sweeps over its entries, row by row, and what each column gained in the last of them, (rank,).
 
-    `own` is the diagonal of X, `diagonal` whether it counts; where it does not, it must be 0 in X."""
+    `own` is the diagonal of X, `diagonal` the weight of its loss; where that is 0, it must be 0 in X."""
     wide, gains = padded(A, A.dtype.type(1)), np.zeros(A.shape[1])
-    order, quartic = np.arange(A.shape[0], dtype=np.int32), 1.0 if diagonal else 0.0
+    order = np.arange(A.shape[0], dtype=X.indices.dtype)
     for _ in range(sweeps):
         # within a sweep it is kept up to date, and rounding adds up
         whole = gram(wide[:, : A.shape[1]].astype(np.float64, order="C"))
-        gains = _sweep(*rows_of_X, float(scale), order, wide, whole, own, quartic)
+        gains = _sweep(X, order, wide, whole, own, float(diagonal))
     return np.ascontiguousarray(wide[:, : A.shape[1]]), gains
 
 
 @compiled
 def _symmetric_gains(A, cross, gram, own, quartic, start, stop):
-    rank = gram.shape[0]
-    gains, a, h, c, G = np.zeros(rank), np.empty(rank), np.empty(rank), np.empty(rank), np.empty_like(gram)
+    rank, room = gram.shape[0], room_of(gram)
     for i in range(start, stop):
         for k in range(rank):
-            c[k] = np.float64(cross[i, k]) - own[i] * np.float64(A[i, k])
+            room.c[k] = np.float64(cross[i, k]) - own[i] * np.float64(A[i, k])
         if stands_alone(A[i], gram):
-            sum_others(A, i, G)
-            descend_row(A[i], G, 0.0, c, own[i], quartic, False, gains, a, h)
+            sum_others(A, i, room.G)
+            descend_row(A[i], room.G, 0.0, own[i], quartic, False, room)
         else:
-            descend_row(A[i], gram, 1.0, c, own[i], quartic, False, gains, a, h)
-    return gains
+            descend_row(A[i], gram, 1.0, own[i], quartic, False, room)
+    return room.gains
 
 
 def symmetric_gains(A, cross, gram, own, diagonal):
     """By how much the objective falls if each entry of a column goes to its best value, the others held: (rank,).
     `cross` is `X A`, `gram` is `A' A`."""
-    gram, quartic = gram.astype(np.float64), 1.0 if diagonal else 0.0
+    gram, diagonal = gram.astype(np.float64), float(diagonal)
     parts = threads.run(
-        lambda i, j: _symmetric_gains(A, cross, gram, own, quartic, i, j), threads.even(A.shape[0], A.shape[1] ** 2)
+        lambda i, j: _symmetric_gains(A, cross, gram, own, diagonal, i, j), threads.even(A.shape[0], A.shape[1] ** 2)
     )
     return np.sum(parts, axis=0)

@@ -4,105 +4,104 @@ With all else held, the objective in one weight a of a row is
 
     sum_j |r_j - (a - a_0) h_j| + cost |a| + l2 / 2 a^2,
 
-r the residual at its present value a_0, over the listed entries of X; entries that are not listed are zeros, and with
-factors >= 0 all they do is to add to the cost (Vandaele, Moutier and Gillis 2022). It is convex, and between the
-breakpoints `a_0 + r_j / h_j` its slope does not jump: the best value is a weighted median.
+r the residual at its present value a_0, over the listed entries of X, both times the weight of an entry; entries that
+are not listed are zeros, and with factors >= 0 all they do is to add to the cost (Vandaele, Moutier and Gillis 2022).
+It is convex, and between the breakpoints `a_0 + r_j / h_j` its slope does not jump: the best value is a weighted
+median.
 """
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import threads
-from .base import aligned, compiled, result_for
-from .products import padded
-from .rows import gather_panel, gather_sums, panel_of, read_row, room_for, tasks
+from .base import bounds_of, compiled, helper, update_of
+from .panels import lines, panel_of, tasks
+from .rows import gather_panel, gather_sums, longest_of, no_parts, read_row, room_for, weigh
+from .selection import select
 from .simd import combine
 
-ROUNDS = 64  # of a selection, before what is left is sorted
 NOTHING = 2.0**-27  # of the sum of a row of X: a weight that could gain less is at its best value
 ROUGH, ROUGH_SINGLE = 2.0**-40, 2.0**-18  # a residual below this share of its terms is rounding
 
 
-@compiled
-def _partition(t, h, begin, end):
-    """Rearrange t and h so that what is below a pivot comes first and what is above it last; returns the pivot, the
-    ends of both stretches, and the weights below it and at it."""
-    a, b, c = t[begin], t[(begin + end) // 2], t[end - 1]
-    pivot = max(min(a, b), min(max(a, b), c))
-    lower, upper, place, less, equal = begin, end, begin, 0.0, 0.0
-    while place < upper:
-        value, mass = t[place], h[place]
-        if value > pivot:
-            upper -= 1
-            t[place], h[place] = t[upper], h[upper]
-            t[upper], h[upper] = value, mass
-            continue
-        if value < pivot:
-            less += mass
-            t[place], h[place] = t[lower], h[lower]
-            t[lower], h[lower] = value, mass
-            lower += 1
-        else:
-            equal += mass
-        place += 1
-    return pivot, lower, upper, less, equal
+class Rule(NamedTuple):
+    """What is done to a row: `weighted_median`."""
+
+    l2: float
+    unlisted: float
+    binary: bool
+    sweeps: int
 
 
-@compiled
-def select(t, h, n, need, l2, rounds=ROUNDS):
-    """The smallest s with `2 sum_{t_j <= s} h_j + l2 s >= need`, for t, h >= 0 and need > 0: in linear time, expected.
+class Magnitudes(NamedTuple):
+    """|B|, and the sums of its columns."""
 
-    t and h are rearranged; after `rounds` partitions what is left is sorted. Where rounding leaves no such s it is the
-    largest t.
-    """
-    begin, end, below, least, most = 0, n, 0.0, 0.0, np.inf
-    for turn in range(rounds + n):
-        if begin == end:
-            break
-        if turn == rounds:  # bad luck with the pivots: in order, the next one is the first
-            order = np.argsort(t[begin:end])
-            t[begin:end], h[begin:end] = t[begin:end][order], h[begin:end][order]
-        if turn < rounds:
-            pivot, lower, upper, less, equal = _partition(t, h, begin, end)
-        else:
-            pivot, lower, upper, less, equal = t[begin], begin, begin + 1, 0.0, np.float64(h[begin])
-        if 2 * (below + less) + l2 * pivot >= need:
-            end, most = lower, pivot
-        elif 2 * (below + less + equal) + l2 * pivot >= need:
-            return np.float64(pivot)
-        else:
-            begin, below, least = upper, below + less + equal, np.float64(pivot)
-    between = (need - 2 * below) / l2 if l2 > 0 else np.inf
-    between = max(min(between, most), least)
-    return between if between < np.inf else least
+    B: np.ndarray
+    sums: np.ndarray
 
 
-@compiled
-def _pulls(z, H, place, length):
+class Sizes(NamedTuple):
+    """Of each component: `sum_j |h_j|` over the listed entries of a row, the same with their weights, and its cost."""
+
+    listed: np.ndarray
+    masses: np.ndarray
+    costs: np.ndarray
+
+
+class Left(NamedTuple):
+    """A row of X, what its model leaves of it, the signs of that, and room for breakpoints and their weights."""
+
+    x: np.ndarray
+    r: np.ndarray
+    z: np.ndarray
+    t: np.ndarray
+    h: np.ndarray
+    n: int
+    length: int
+    rough: float
+
+
+class Weight(NamedTuple):
+    """One weight of a row, and what holds of it; its component is at `H[place:]`."""
+
+    value: Any
+    place: int
+    mass: float
+    cost: float
+    l2: float
+    low: Any
+    high: Any
+
+
+@helper
+def _pulls(left, H, place):
     """`sum z h`, z the signs of the residual, and `sum |h|` over entries with none."""
     pull, still, one = H.dtype.type(0), H.dtype.type(0), H.dtype.type(1)
-    row, signs = H[place : place + length], z[:length]
+    row, signs = H[place : place + left.length], left.z[: left.length]
     for j in range(row.size):
         pull += signs[j] * row[j]
         still += (one - abs(signs[j])) * abs(row[j])
     return np.float64(pull), np.float64(still)
 
 
-@compiled
-def _shift(x, r, z, H, place, step, length, rough):
+@helper
+def _shift(left, H, place, step):
     """`r -= step h`, and its signs."""
-    zero, one, rough = r.dtype.type(0), r.dtype.type(1), r.dtype.type(rough)
-    row, entries, rest, signs = H[place : place + length], x[:length], r[:length], z[:length]
+    zero, one, rough, n = H.dtype.type(0), H.dtype.type(1), H.dtype.type(left.rough), left.length
+    row, entries, rest, signs = H[place : place + n], left.x[:n], left.r[:n], left.z[:n]
     for j in range(row.size):
-        left = rest[j] - step * row[j]
-        least = rough * (abs(entries[j]) + abs(entries[j] - left))
-        rest[j] = left
-        signs[j] = one if left > least else (-one if left < -least else zero)
+        r = rest[j] - step * row[j]
+        least = rough * (abs(entries[j]) + abs(entries[j] - r))
+        rest[j] = r
+        signs[j] = one if r > least else (-one if r < -least else zero)
 
 
-@compiled
-def _breakpoints(side, r, z, H, place, n, t, h):
+@helper
+def _breakpoints(side, left, H, place):
     """List `|r_j / h_j|` and `|h_j|` of the entries that pull to one side; returns how many they are."""
-    found, row, rest, signs = 0, H[place : place + n], r[:n], z[:n]
+    found, n, t, h = 0, left.n, left.t, left.h
+    row, rest, signs = H[place : place + n], left.r[:n], left.z[:n]
     for j in range(row.size):
         # written in any case, and over the next time if it does not count: no branch that goes either way
         t[found], h[found] = abs(rest[j] / row[j]), abs(row[j])
@@ -110,189 +109,195 @@ def _breakpoints(side, r, z, H, place, n, t, h):
     return found
 
 
-@compiled
-def _median(a, mass, cost, l2, low, high, r, z, H, place, n, length, t, h, rough):
+@helper
+def _median(weight, left, H):
     """The best value of a weight between its bounds, or its present one where that is as good, and at most how much it
-    gains. `mass` is `sum |h|`."""
-    pull, still = _pulls(z, H, place, length)
+    gains."""
+    a, place, mass, cost, l2, low, high = weight
+    pull, still = _pulls(left, H, place)
     if a == 0:
         still += cost
     else:
         pull -= (cost if a > 0 else -cost) + l2 * a
     side = 1 if pull > 0 else -1
     need = side * pull - still
-    if need <= rough * (mass + cost) or a == (high if side > 0 else low):
+    if need <= left.rough * (mass + cost) or a == (high if side > 0 else low):
         return a, 0.0
-    found = _breakpoints(side, r, z, H, place, n, t, h)
+    found = _breakpoints(side, left, H, place)
     if cost > 0 and a * side < 0:
-        t[found], h[found] = abs(a), cost
+        left.t[found], left.h[found] = abs(a), cost
         found += 1
-    new = a + side * select(t, h, found, need, l2)
-    new = min(max(new if abs(new) > rough * abs(a) else 0.0, low), high)
+    new = a + side * select(left.t, left.h, found, need, l2)
+    new = min(max(new if abs(new) > left.rough * abs(a) else 0.0, low), high)
     return new, need * abs(new - a)
 
 
-@compiled
-def _better_end(a, mass, cost, l2, low, high, r, H, place, length, rough):
+@helper
+def _better_end(weight, left, H):
     """The better of two values, or the present one where both are as good, and how much it gains."""
+    a, place, mass, cost, l2, low, high = weight
     other = low if a == high else high
     step, change = other - a, cost * (abs(other) - abs(a)) + l2 / 2 * (other * other - a * a)
-    row, rest = H[place : place + length], r[:length]
+    row, rest = H[place : place + left.length], left.r[: left.length]
     for j in range(row.size):
         change += abs(rest[j] - step * row[j]) - abs(rest[j])
-    if change < -rough * (mass + cost) * abs(step):
+    if change < -left.rough * (mass + cost) * abs(step):
         return other, -change
     return a, 0.0
 
 
-@compiled
-def _take(A, i, sums, masses, zero_weight, l1, low, high, whole, stride, parts, places, c, costs):
+@helper
+def _measure(X, row, magnitudes, width, ones, sizes):
+    """The sizes of the components in a row of X."""
+    if not X.full:
+        gather_sums(ones, row, magnitudes.B, width, sizes.listed)
+    if row.m.size > 0:
+        if not X.full:
+            gather_sums(row.m, row, magnitudes.B, width, sizes.masses)
+            return
+        for k in range(width):
+            sizes.masses[k] = 0
+        for j in range(row.extent[1]):
+            for k in range(width):
+                sizes.masses[k] += row.m[j] * magnitudes.B[j * width + k]
+
+
+@helper
+def _take(w, sums, sizes, rule, box, bounds, panel, used):
     """List the weights of a row that are not 0 or might not stay so, and what every weight costs; returns how many are
     listed, and what the zeros of X that are not listed cost.
 
     A weight at 0 stays there, whatever the residual, if what it costs is as much as all that it covers.
     """
-    n_parts, paid = 0, 0.0
-    for k in range(A.shape[1]):
-        away = 0.0 if whole else zero_weight * max(np.float64(sums[k]) - np.float64(masses[k]), 0.0)
-        costs[k] = away + l1
-        paid += away * A[i, k]
-        if A[i, k] != 0 or (masses[k] > costs[k] and low[k] < high[k]):
-            parts[n_parts], places[n_parts], c[n_parts] = k, (k if whole else n_parts) * stride, A[i, k]
-            n_parts += 1
-    return n_parts, paid
+    n, paid = 0, 0.0
+    low, high = bounds
+    for k in range(w.size):
+        away = rule.unlisted * max(np.float64(sums[k]) - np.float64(sizes.listed[k]), 0.0)
+        sizes.costs[k] = away + box.l1
+        paid += away * w[k]
+        if w[k] != 0 or (sizes.masses[k] > sizes.costs[k] and low[k] < high[k]):
+            used.parts[n], used.places[n], used.c[n] = k, (k if panel.whole else n) * panel.stride, w[k]
+            n += 1
+    used.number[0] = n
+    return n, paid
 
 
-@compiled
-def _sweep(
-    c, parts, places, n_parts, masses, costs, l2, low, high, binary, moving, x, r, z, H, n, length, t, h, rough, nothing
-):
-    """Every listed weight to its best value where `moving`; returns how many were not there."""
+@helper
+def _gather(row, panel, used):
+    """The columns of the panel that a row uses, entries times their weights."""
+    gather_panel(row, panel, used, np.int64(0))
+    if row.m.size > 0:
+        for a in range(used.number[0]):
+            h = panel.H[a * panel.stride : (a + 1) * panel.stride]
+            for j in range(row.extent[1] if row.indices.size == 0 else 0):  # all are listed
+                h[j] = panel.B[j * panel.width + used.parts[a]]
+            weigh(row, h)
+
+
+@helper
+def _sweep(used, sizes, rule, bounds, left, H, nothing):
+    """Every listed weight to its best value, where there are sweeps; returns how many were not there."""
     unsettled = 0
-    for p in range(n_parts):
-        k, place, a = parts[p], places[p], c[p]
+    low, high = bounds
+    for p in range(used.number[0]):
+        k, a = used.parts[p], used.c[p]
         if low[k] == high[k]:
             continue
-        rule = np.float64(masses[k]), costs[k], l2, low[k], high[k]
-        if binary:
-            new, gain = _better_end(a, *rule, r, H, place, length, rough)
+        mass = np.float64(sizes.masses[k])
+        weight = Weight(a, used.places[p], mass, sizes.costs[k], rule.l2, low[k], high[k])
+        if rule.binary:
+            new, gain = _better_end(weight, left, H)
         else:
-            new, gain = _median(a, *rule, r, z, H, place, n, length, t, h, rough)
-        new = c.dtype.type(new)
+            new, gain = _median(weight, left, H)
+        new = used.c.dtype.type(new)
         if new != a:
             unsettled += gain > nothing
-            if moving:
-                c[p] = new
-                _shift(x, r, z, H, place, new - a, length, rough)
+            if rule.sweeps > 0:
+                used.c[p] = new
+                _shift(left, H, weight.place, new - a)
     return unsettled
 
 
 @compiled
-def _weighted_median(
-    indptr,
-    indices,
-    values,
-    scale,
-    A,
-    B,
-    H,
-    stride,
-    sums,
-    zero_weight,
-    l1,
-    lower,
-    upper,
-    l2,
-    binary,
-    sweeps,
-    rows,
-    out,
-    unsettled,
-    start,
-    stop,
-):
+def _weighted_median(X, update, panel, magnitudes, rule, unsettled, start, stop):
     """Returns the loss after the update."""
-    rank, rough = A.shape[1], (ROUGH_SINGLE if A.itemsize == 4 else ROUGH)
-    H, stride, whole, length = room_for(indptr, A, B, H, stride, rows, start, stop)
-    x, r, z, ones = aligned(length, A), aligned(length, A), aligned(length, A), np.ones(length, A.dtype)
-    t, h, c, masses = (
-        np.empty(length + 1, A.dtype),
-        np.empty(length + 1, A.dtype),
-        np.empty(rank, A.dtype),
-        aligned(B.shape[1], A),
-    )
-    parts, places, costs, loss = np.empty(rank, np.int64), np.empty(rank, np.int64), np.empty(rank), 0.0
-    lower_step, upper_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
-    masses[:rank] = sums
-    for row in range(start, stop):
-        i = rows[row]
-        low, high = lower[i * lower_step], upper[i * upper_step]
-        first, n, length = read_row(indptr, indices, values, scale, i, whole, B.shape[0], x)
-        if indices is not None:
-            gather_sums(ones, indices, first, n, B, masses)
-        n_parts, paid = _take(A, i, sums, masses, zero_weight, l1, low, high, whole, stride, parts, places, c, costs)
-        if indices is not None:
-            gather_panel(indices, first, n, B, parts, 0, n_parts, H, stride, length)
-        combine(c, places, n_parts, H, length, r)
+    A, out, rank, loss = update.A, update.out, update.A.shape[1], 0.0
+    panel, row, length = room_for(X, panel, rank, longest_of(X, update.rows, start, stop))
+    space, sized = lines(4, length + 1, A), lines(2, panel.width, A)
+    x, r, z, t, h, ones = row.x, row.y, space[0], space[1], space[2], space[3]
+    listed, used = sized[0], no_parts(rank, A)
+    sizes = Sizes(listed, sized[1] if row.m.size > 0 else listed, np.empty(rank))
+    for k in range(rank):
+        listed[k] = magnitudes.sums[k]
+    for j in range(length):
+        ones[j] = 1
+    for place in range(start, stop):
+        i = update.rows[place]
+        bounds = bounds_of(update.box, i)
+        n, length = read_row(X, i, panel, row)
+        weigh(row, x)
+        left = Left(x, r, z, t, h, n, length, ROUGH_SINGLE if A.itemsize == 4 else ROUGH)
+        _measure(X, row, magnitudes, panel.width, ones, sizes)
+        n_parts, paid = _take(A[i], magnitudes.sums, sizes, rule, update.box, bounds, panel, used)
+        if not panel.whole:
+            _gather(row, panel, used)
+        combine(used.c, used.places, n_parts, panel.H, length, r)
         nothing = 0.0
         for j in range(length):
             r[j] = x[j] - r[j]
         for j in range(length):
             nothing += abs(x[j])
-        _shift(x, r, z, H, 0, A.dtype.type(0), length, rough)
-        for sweep in range(max(sweeps, 1)):
-            left = _sweep(
-                *(c, parts, places, n_parts, masses, costs, l2, low, high, binary, sweeps > 0),
-                *(x, r, z, H, n, length, t, h, rough, NOTHING * nothing),
-            )
-            unsettled[i] = left if sweep == 0 else unsettled[i]
-            if left == 0:
+        _shift(left, panel.H, np.int64(0), A.dtype.type(0))
+        for sweep in range(max(rule.sweeps, 1)):
+            found = _sweep(used, sizes, rule, bounds, left, panel.H, NOTHING * nothing)
+            unsettled[i] = found if sweep == 0 else unsettled[i]
+            if found == 0:
                 break
-        out[i] = A[i]
+        for k in range(rank):
+            out[i, k] = A[i, k]
         for p in range(n_parts):
-            paid += (costs[parts[p]] - l1) * (np.float64(c[p]) - out[i, parts[p]])
-            out[i, parts[p]] = c[p]
+            k = used.parts[p]
+            paid += (sizes.costs[k] - update.box.l1) * (np.float64(used.c[p]) - out[i, k])
+            out[i, k] = used.c[p]
         for j in range(n):
             paid += abs(r[j])
         loss += paid
     return loss
 
 
-def weighted_median(rows_of_X, scale, A, B, box, l2, zero_weight, binary, sweeps, rows):
+def weighted_median(X, A, B, box, l2, binary, sweeps, rows):
     """At most `sweeps` times over each row, every weight to its best value; binary: to the better of its two bounds.
-    With 0 sweeps nothing moves. Entries of X that are not listed count `zero_weight`, and need factors >= 0.
+    With 0 sweeps nothing moves. Entries of X that are not listed, if they count, need factors >= 0.
 
     Also returns how many weights of each row were not at their best value, and the loss of these rows afterwards."""
-    kind, out, unsettled = A.dtype.type, result_for(A, rows), np.zeros(A.shape[0], np.int64)
-    sums = np.abs(B).sum(axis=0, dtype=np.float64).astype(A.dtype)
-    panel, wide = panel_of(rows_of_X, B, 1), padded(B, kind(1))
     l1, lower, upper = box
+    update, unsettled = update_of(A, (float(l1), lower, upper), rows), np.zeros(A.shape[0], np.int64)
+    whole, rule = X.full and X.weights.size == 0, Rule(float(l2), float(X.unlisted), binary, sweeps)
+    panel, sums = panel_of(X, B, whole), np.abs(B).sum(axis=0, dtype=np.float64).astype(A.dtype)
+    magnitudes = Magnitudes(panel.B if whole or B.min(initial=0) >= 0 else np.abs(panel.B), sums)
     loss = threads.run(
-        lambda i, j: _weighted_median(
-            *(*rows_of_X, kind(scale), A, wide, *panel, sums, float(zero_weight)),
-            *(float(l1), lower, upper, float(l2), binary, sweeps, rows, out, unsettled, i, j),
-        ),
-        tasks(rows_of_X, B, 1, rows, 4 * A.shape[1]),
+        lambda i, j: _weighted_median(X, update, panel, magnitudes, rule, unsettled, i, j),
+        tasks(X, B, whole, rows, 4 * A.shape[1]),
     )
-    return out, unsettled, sum(loss)
+    return (update.out, unsettled), (sum(loss),)
 
 
 @compiled
-def _residuals(indptr, indices, values, scale, A, B, out, start, stop):
+def _residuals(X, A, B, out, start, stop):
     for i in range(start, stop):
-        for p in range(indptr[i], indptr[i + 1]):
-            j = p - indptr[i] if indices is None else indices[p]
-            total = values[p] * scale
+        for p in range(X.indptr[i], X.indptr[i + 1]):
+            j = p - X.indptr[i] if X.full else np.int64(X.indices[p])
+            total = X.values[p] * X.scale
             for k in range(A.shape[1]):
                 total -= A[i, k] * B[j, k]
             out[p] = total
 
 
-def residuals(rows_of_X, scale, A, B):
+def residuals(X, A, B):
     """`x - sum_k a_ik b_jk` at the listed entries of X."""
-    out = np.empty(rows_of_X[2].size, A.dtype)
+    out = np.empty(X.values.size, A.dtype)
     threads.run(
-        lambda i, j: _residuals(*rows_of_X, A.dtype.type(scale), A, B, out, i, j),
-        tasks(rows_of_X, B, 1, np.arange(A.shape[0]), A.shape[1]),
+        lambda i, j: _residuals(X, A, B, out, i, j),
+        tasks(X, B, X.full, np.arange(A.shape[0]), A.shape[1]),
     )
     return out

@@ -1,0 +1,38 @@
+"""What parts leave of X, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import kernels
+from ..kernels.records import Rows
+from .base import Data
+
+
+@dataclass(frozen=True, eq=False)
+class Remainder(Data):
+    """What parts leave of X, where that is positive, at its listed entries."""
+
+    source: Data
+    unfolded: tuple[tuple[Rows, ...], ...]  # blocks of rows, by mode
+
+    def rows(self, mode):
+        return iter(self.unfolded[mode])
+
+    def others(self, factors, mode, rows):
+        return self.source.others(factors, mode, rows)
+
+
+def remainder(data: Data, factors: Sequence[np.ndarray]) -> Remainder:
+    """Of X less `[[factors]]`."""
+
+    def less(X: Rows, mode: int) -> Rows:
+        A, B = factors[mode][X.first : X.first + X.n_rows], data.others(factors, mode, X)
+        left = kernels.of(A).residuals(X, A, B)
+        return X._replace(values=np.maximum(left, 0, out=left), scale=A.dtype.type(1))
+
+    unfolded = tuple(tuple(less(X, mode) for X in data.rows(mode)) for mode in range(len(data.shape)))
+    return Remainder(data.shape, data.dtype, 1.0, data, unfolded)

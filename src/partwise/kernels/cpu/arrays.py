@@ -1,0 +1,99 @@
+"""What is done with tall arrays, (dim, rank), beside the updates: so that nothing above this folder asks what kind of
+array they are."""
+
+import numpy as np
+
+
+def asarray(A, dtype=None):
+    """An array of this kind from one of NumPy's, in C order."""
+    return np.ascontiguousarray(A, dtype=dtype)
+
+
+def to_numpy(A):
+    """The same as an array of NumPy's."""
+    return A
+
+
+def astype(A, dtype):
+    """In another type; the array itself where it has that already."""
+    return A.astype(dtype, copy=False)
+
+
+def times(A, M):
+    """`A M`, M small."""
+    return A @ M
+
+
+def scaled(A, scales):
+    """A with its columns multiplied by numbers, one for each or one for all."""
+    return A * np.asarray(scales, A.dtype)
+
+
+def difference(A, B):
+    return A - B
+
+
+def plus_scaled(A, factor, B):
+    """`A + factor B`."""
+    return A + A.dtype.type(factor) * B
+
+
+def plus_number(A, number):
+    """`A + number`."""
+    return A + A.dtype.type(number)
+
+
+def ldexp(A, exponent):
+    """`A 2^exponent`, infinite or 0 where there is no such number."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(A, exponent)
+
+
+def clip(A, lower, upper):
+    return np.clip(A, lower, upper)
+
+
+def columns(A, chosen):
+    """Some columns, by number."""
+    return np.ascontiguousarray(A[:, chosen])
+
+
+def column_sums(A):
+    """In double precision, (rank,)."""
+    return A.sum(axis=0, dtype=np.float64)
+
+
+def column_norms(A):
+    """In double precision, (rank,)."""
+    return np.sqrt(np.einsum("ik,ik->k", A, A, dtype=np.float64))
+
+
+def column_extremes(A):
+    """Smallest and largest entry of each column, (rank,) each."""
+    return A.min(axis=0), A.max(axis=0)
+
+
+def finite_rows(A):
+    """Which rows are numbers throughout, (dim,); one True where all are."""
+    finite = np.isfinite(A)
+    return np.ones(1, dtype=bool) if finite.all() else finite.all(axis=1)
+
+
+def equal(A, B):
+    """Whether all entries are the same."""
+    return np.array_equal(A, B)
+
+
+def concatenate(arrays):
+    """Rows of several arrays, one after the other."""
+    return np.concatenate(arrays)
+
+
+def minimum(A, B):
+    return np.minimum(A, B)
+
+
+def lifted(A, pair, floor, box):
+    """A with its zeros, where a pair of arrays has `a + l1 < b`, at a floor for each column, within the bounds."""
+    a, b = pair
+    return np.where((A == 0) & (a + box.l1 < b), np.clip(np.asarray(floor, A.dtype), box.lower, box.upper), A)

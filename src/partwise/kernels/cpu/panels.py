@@ -1,0 +1,74 @@
+"""The other factor as kernels that go row by row through X want it, and arrays to work in."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import threads
+from .base import aligned, compiled
+from .products import padded
+from .simd import LINE
+
+PAGE, BESIDE = 4096, 576  # bytes; seven arrays fit beside each other
+
+
+class Panel(NamedTuple):
+    """The other factor: B, its `dim` rows padded to `width` numbers, whole vectors; and H, its columns one after the
+    other, `stride` apart: `whole`, or what of them goes with the listed entries of a row, gathered for each row."""
+
+    B: np.ndarray
+    dim: int
+    width: int
+    H: np.ndarray
+    stride: int
+    whole: bool
+
+
+@compiled
+def stride_of(n, itemsize):
+    """The distance of rows of n numbers: whole cache lines, an odd number of them, so that columns do not collide."""
+    lines = -(-n * itemsize // LINE)
+    return (lines + 1 - lines % 2) * LINE // itemsize
+
+
+@compiled
+def _turn(B, H, stride, start, stop):
+    for j in range(start, stop):
+        for k in range(B.shape[1]):
+            H[k * stride + j] = B[j, k]
+
+
+def turned(B):
+    """The rows of B', padded with zeros, one after the other, and their distance."""
+    dim, rank = B.shape
+    stride = stride_of(dim, B.itemsize)
+    H = np.zeros(rank * stride, B.dtype)
+    threads.run(lambda i, j: _turn(B, H, stride, i, j), threads.even(dim, rank, threads.LIGHT_WORK))
+    return H, stride
+
+
+def counts_by_itself(X, beta):
+    """Whether every entry of a row of X is looked at: those that are not listed may cost nothing, or the same as
+    others in the same place, as under KL and L1."""
+    return X.full or (X.unlisted != 0 and beta != 1)
+
+
+def panel_of(X, B, whole):
+    """What tasks get of the other factor; where it is not whole, each gathers its own columns."""
+    H, stride = turned(B) if whole else (np.zeros(0, B.dtype), 0)
+    wide = padded(B, B.dtype.type(1))
+    return Panel(wide.ravel(), *wide.shape, H, stride, whole)
+
+
+def tasks(X, B, whole, rows, work):
+    """Boundaries of tasks of about the same size: rows with all their entries, `work` for each, and something more."""
+    lengths = np.full(rows.size, B.shape[0]) if whole and not X.full else np.diff(X.indptr)[rows]
+    return threads.balanced((lengths + 16) * np.int64(work))
+
+
+@compiled
+def lines(count, n, like):
+    """Arrays of n zeros each, as the rows of an array: whole pages apart and `BESIDE` bytes, since a processor takes
+    what was written a page before for what it reads."""
+    stride = (-(-n * like.itemsize // PAGE) * PAGE + BESIDE) // like.itemsize
+    return aligned(count * stride, like).reshape(count, stride)

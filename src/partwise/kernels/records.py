@@ -1,0 +1,59 @@
+"""What kernels take in one piece, so that arrays which belong together travel together."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Rows(NamedTuple):
+    """Some rows of X unfolded along a mode: the only form in which entries leave `data/`.
+
+    Entry p of row i, `indptr[i] <= p < indptr[i + 1]`, is `values[p] * scale`, in column `indices[p]`, and its loss
+    counts `weights[p]` times. Entries that are not listed are 0, and count `unlisted` times each.
+    """
+
+    first: int  # the number of the first of these rows in X
+    indptr: np.ndarray  # int64
+    indices: np.ndarray  # of rows of what `Data.others` gives; empty where all entries are listed
+    values: np.ndarray
+    scale: Any  # a number of the type that is computed with
+    full: bool  # every entry of every row is listed, in order
+    weights: np.ndarray  # in the type of `scale`; empty: all 1
+    unlisted: float  # 1: they are zeros; 0: they are missing; between: zeros that may be false
+
+    @property
+    def n_rows(self) -> int:
+        return self.indptr.size - 1
+
+
+class Box(NamedTuple):
+    """What holds of the entries of a factor: the weight of `|a|`, and bounds, (dim, rank) or one row for all."""
+
+    l1: Any
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def within(self, start: int, stop: int) -> Box:
+        """The same for some rows of the factor."""
+        return Box(self.l1, *(b if len(b) == 1 else b[start:stop] for b in (self.lower, self.upper)))
+
+
+class PerRow(NamedTuple):
+    """A number for each row."""
+
+    numbers: np.ndarray
+
+    def within(self, start: int, stop: int) -> np.ndarray:
+        return self.numbers[start:stop]
+
+
+class Chosen(NamedTuple):
+    """The rows to work on, in order."""
+
+    rows: np.ndarray
+
+    def within(self, start: int, stop: int) -> np.ndarray:
+        first, last = np.searchsorted(self.rows, (start, stop))
+        return self.rows[first:last] - start if start else self.rows[first:last]

@@ -1,0 +1,153 @@
+"""A loss as a function of one factor: the whole of it, or around a point. With the ridge of the factor's structure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import kernels
+
+
+class Smooth:
+    """What expansions by slopes share."""
+
+    exact = False  # it is the loss everywhere, not only around a point
+
+    def slopes(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The gradient at A, (dim, rank), and second derivatives entry by entry, (dim, rank) or one row for all."""
+        raise NotImplementedError
+
+    def steepest(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same for entries that move together: no second derivative in any direction exceeds the given ones."""
+        return self.slopes(A)
+
+    def slopes_for(self, structure, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.slopes(A) if structure.elementwise is not None else self.steepest(A)
+
+    def stationarity(self, structure, A: np.ndarray, size: float) -> float:
+        """`sqrt(2 gain) / size` of the component that can gain most; NaN where slopes are not numbers."""
+        slopes = self.slopes_for(structure, A)
+        return relative_gain(np.where(defined(*slopes).all(), structure.gains(A, *slopes), np.nan), size)
+
+    def row_stationarity(self, structure, A: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """The same of each row, (dim,)."""
+        slopes = self.slopes_for(structure, A)
+        return np.sqrt(2 * np.where(defined(*slopes), structure.row_gains(A, *slopes), np.nan)) / sizes
+
+
+class _Quadratic(NamedTuple):
+    gram: np.ndarray  # (rank, rank)
+    cross: np.ndarray  # (dim, rank)
+
+
+class Quadratic(Smooth, _Quadratic):
+    """Least squares: `1/2 tr(A gram A') - tr(A' cross) + constant`."""
+
+    exact = True
+
+    def split(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """`minus` and `plus`: the gradient at A is `plus - minus`; both >= 0 where the data and the factors are."""
+        return self.cross, kernels.of(A).times(A, self.gram)
+
+    def slopes(self, A):
+        minus, plus = self.split(A)
+        return kernels.of(A).difference(plus, minus), np.diag(self.gram)[None]
+
+    def steepest(self, A):
+        return self.slopes(A)[0], np.full((1, A.shape[1]), curvature_of(self.gram))
+
+
+class Majoriser(Quadratic):
+    """A quadratic that touches the loss at a point and lies above it elsewhere: what lowers it lowers the loss."""
+
+    exact = False
+
+
+class _Tangent(NamedTuple):
+    minus: np.ndarray  # the gradient is `plus - minus`, both (dim, rank) and >= 0
+    plus: np.ndarray
+    curvature: np.ndarray  # second derivatives entry by entry, of the convex part, (dim, rank)
+
+
+class Tangent(Smooth, _Tangent):
+    """A loss around one point, by its slopes and curvatures."""
+
+    def split(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """`minus` and `plus`."""
+        return self.minus, self.plus
+
+    def slopes(self, A):
+        return kernels.of(A).difference(self.plus, self.minus), self.curvature
+
+
+class L1Expansion(NamedTuple):
+    """The L1 loss around one point, where slopes say little: how many entries of each row are not at their best value,
+    the others held, (dim,), and the loss."""
+
+    n_suboptimal: np.ndarray
+    loss: float
+
+    @property
+    def exact(self) -> bool:
+        return False
+
+    def stationarity(self, structure, A: np.ndarray, size: float) -> float:
+        """The share of entries that are not at their best value."""
+        return float(self.n_suboptimal.sum()) / A.size
+
+    def row_stationarity(self, structure, A: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """The same of each row, (dim,)."""
+        return self.n_suboptimal / A.shape[1]
+
+
+Expansion = Any  # one of these: each is asked only for what it has
+
+
+def gram_of(A: np.ndarray) -> np.ndarray:
+    return kernels.of(A).gram(A)
+
+
+def gram_of_others(factors: Sequence[np.ndarray], mode: int) -> np.ndarray:
+    """The Gram matrix of the Khatri-Rao product of all factors but one: that of their own, entry by entry."""
+    return reduce(np.multiply, (gram_of(B) for other, B in enumerate(factors) if other != mode))
+
+
+def with_ridge(gram: np.ndarray, ridge: float) -> np.ndarray:
+    """The Gram matrix with `ridge / 2 |A|^2` in the objective."""
+    return gram + gram.dtype.type(ridge) * np.eye(len(gram), dtype=gram.dtype) if ridge else gram
+
+
+def normal_equations(data, factors: Sequence[np.ndarray], mode: int, ridge: float = 0.0) -> Quadratic:
+    """Least squares in one factor, on complete data."""
+    return Quadratic(with_ridge(gram_of_others(factors, mode), ridge), data.cross(factors, mode))
+
+
+def curvature_of(gram: np.ndarray) -> float:
+    """The largest second derivative of `1/2 tr(A gram A')` in any direction."""
+    return max(float(np.linalg.eigvalsh(gram.astype(np.float64))[-1]), 0.0)
+
+
+def relative_gain(gains: np.ndarray, size: float) -> float:
+    """`sqrt(2 gain) / size` of the component that can gain most."""
+    root = math.sqrt(2 * largest(gains))
+    return root / size if size > 0 else math.inf if root > 0 else root
+
+
+def ratio(a: float | np.ndarray, b: float | np.ndarray) -> np.ndarray:
+    """`a / b` for a, b >= 0, with 0 / 0 = 0 and a / 0 infinite."""
+    a = np.asarray(a, dtype=np.float64)
+    return np.divide(a, b, out=np.where(a > 0, np.inf, a), where=np.asarray(b) > 0)
+
+
+def largest(measures) -> float:
+    """The largest of some measures, at least 0; NaN if any is, since then nothing is known."""
+    return float(np.max(measures, initial=0.0))
+
+
+def defined(G: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """In which rows slopes and second derivatives are numbers, (dim,) or one for all: elsewhere a gain says nothing."""
+    return kernels.of(G).finite_rows(G) & kernels.of(d).finite_rows(d)
