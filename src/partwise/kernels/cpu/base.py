@@ -18,6 +18,7 @@ from .cache import compiler
 from .simd import LINE, VECTOR, WAY
 
 compiled, helper = compiler(WAY), compiler(WAY, inner=True)
+inlined = compiler(WAY, inner=True, forceinline=True)  # a helper in the innermost of many calls with many arrays
 
 
 class Update(NamedTuple):

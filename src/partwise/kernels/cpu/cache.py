@@ -44,14 +44,14 @@ OPTIONS: dict[str, Any] = {
 INNER: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True}
 
 
-def compiler(variant: str, inner: bool = False) -> Callable[[Callable], Callable]:
+def compiler(variant: str, inner: bool = False, **more: Any) -> Callable[[Callable], Callable]:
     """A decorator that compiles a function; `variant`: what it is compiled with that the sources do not say. `inner`:
     only compiled functions call it, it makes no array and returns none, so that it need not count references: that is
-    quicker, and quicker compiled."""
+    quicker, and quicker compiled. `more`: further options of Numba's."""
     folder = folder_for(variant)
 
     def compiled(function: Callable) -> Callable:
-        kernel = numba.njit(**OPTIONS, **(INNER if inner else {}))(function)
+        kernel = numba.njit(**OPTIONS, **(INNER if inner else {}), **more)(function)
         if folder is not None:
             kernel._cache = KernelCache(function, folder)
         return kernel

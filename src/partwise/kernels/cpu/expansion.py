@@ -7,7 +7,7 @@ import numpy as np
 from .. import threads
 from .base import aligned, compiled
 from .divergences import split
-from .panels import counts_by_itself, lines, panel_of, tasks
+from .panels import counts_by_itself, panel_of, tasks
 from .rows import (
     base_of,
     excess,
@@ -37,8 +37,8 @@ class Expansion(NamedTuple):
 def _expand(X, A, panel, squares, beta, out, start, stop):
     rank, base, apart = A.shape[1], A.dtype.type(base_of(X)), beta == 1 and is_weighted(X)
     panel, row, length = room_for(X, panel, rank, longest(X, start, stop))
-    space, sums, w, used = lines(3, length, A), aligned(panel.width, A), np.empty(rank, A.dtype), no_parts(rank, A)
-    a, b, q, x, y = space[0], space[1], space[2], row.x, row.y
+    sums, w, used = aligned(panel.width, A), np.empty(rank, A.dtype), no_parts(rank, A)
+    a, b, q, x, y = aligned(length, A), aligned(length, A), aligned(length, A), row.x, row.y
     minus, plus, curvature = out.minus, out.plus, out.curvature
     for i in range(start, stop):
         n, length = read_row(X, i, panel, row)

@@ -8,7 +8,7 @@ from .. import threads
 from .base import aligned, bounds_of, compiled, helper, update_of
 from .divergences import SMALL, SMALL_SINGLE, split
 from .least_squares import solve_row
-from .panels import counts_by_itself, lines, panel_of, tasks
+from .panels import counts_by_itself, panel_of, tasks
 from .rows import (
     base_of,
     excess,
@@ -260,10 +260,10 @@ def _newton(X, update, panel, sums, inner, start, stop):
     A, out, rows, box, rank = update.A, update.out, update.rows, update.box, update.A.shape[1]
     l1, l2, beta = box.l1, inner.l2, inner.beta
     panel, row, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
-    space, weighted = lines(7, length, A), row.m.size > 0
     tiles = Tiles(aligned(TILE * panel.stride, A), aligned(TILE * TILE, A), np.empty(TILE, np.int64))
-    first, minus, plus, second, u, extra = space[0], space[1], space[2], space[3], space[4], space[5]
-    slope, by = aligned(panel.width, A), space[6] if weighted else u
+    first, minus, plus, second = aligned(length, A), aligned(length, A), aligned(length, A), aligned(length, A)
+    u, extra, slope = aligned(length, A), aligned(length, A), aligned(panel.width, A)
+    by = aligned(length, A) if row.m.size > 0 else u
     rule, apart = rule_for(sums, l1, l2, beta, base_of(X)), beta == 1 and is_weighted(X)
     model, w, used = room_for_model(rank, A), np.empty(rank, A.dtype), no_parts(rank, A)
     Q, d, x, y, H, places, c = model.Q, model.d, row.x, row.y, panel.H, used.places, used.c
@@ -300,7 +300,7 @@ def _newton(X, update, panel, sums, inner, start, stop):
             linear = _slope_of_rest(d, used, rule)
             for j in range(n if apart else 0):
                 linear += u[j] * extra[j]
-            for j in range(length if weighted else 0):
+            for j in range(length if row.m.size > 0 else 0):
                 by[j] = u[j]
             weigh(row, by)
             safe = _is_safe(row, u, by, linear, beta, minus, plus)

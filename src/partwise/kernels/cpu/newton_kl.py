@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import threads
 from .base import aligned, bounds_of, compiled, helper, update_of
-from .panels import lines, panel_of, tasks
+from .panels import panel_of, tasks
 from .rows import (
     Row,
     base_of,
@@ -107,8 +107,8 @@ def _newton_kl(X, update, panel, sums, inner, start, stop):
     A, out, rows, box, rank, l2 = update.A, update.out, update.rows, update.box, update.A.shape[1], inner.l2
     panel, given, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
     row = Row(given.x, given.m[:0], given.y, given.indices, given.extent)  # where weights have multiplied x
-    space, pulls = lines(2, length, A), aligned(panel.width, A)
-    x, y, z, v, H, w, used = row.x, row.y, space[0], space[1], panel.H, np.empty(rank, A.dtype), no_parts(rank, A)
+    z, v, pulls = aligned(length, A), aligned(length, A), aligned(panel.width, A)
+    x, y, H, w, used = row.x, row.y, panel.H, np.empty(rank, A.dtype), no_parts(rank, A)
     apart, base, ratios, l1 = is_weighted(X), base_of(X), Ratios(z, v), box.l1
     rule = rule_for(sums, l1, l2, 1.0, 1.0)
     slope, costs, parts, places, c = rule.constant, rule.costs, used.parts, used.places, used.c

@@ -5,11 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import threads
-from .base import aligned, compiled
+from .base import compiled
 from .products import padded
 from .simd import LINE
-
-PAGE, BESIDE = 4096, 576  # bytes; seven arrays fit beside each other
 
 
 class Panel(NamedTuple):
@@ -64,11 +62,3 @@ def tasks(X, B, whole, rows, work):
     """Boundaries of tasks of about the same size: rows with all their entries, `work` for each, and something more."""
     lengths = np.full(rows.size, B.shape[0]) if whole and not X.full else np.diff(X.indptr)[rows]
     return threads.balanced((lengths + 16) * np.int64(work))
-
-
-@compiled
-def lines(count, n, like):
-    """Arrays of n zeros each, as the rows of an array: whole pages apart and `BESIDE` bytes, since a processor takes
-    what was written a page before for what it reads."""
-    stride = (-(-n * like.itemsize // PAGE) * PAGE + BESIDE) // like.itemsize
-    return aligned(count * stride, like).reshape(count, stride)

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .base import aligned, compiled, helper, padded_to
+from .base import aligned, compiled, helper, inlined, padded_to
 from .divergences import divergence
-from .panels import Panel, lines, stride_of
+from .panels import Panel, stride_of
 from .products import gather_vectors
 from .simd import FLOOR, VECTOR, combine, dots
 
@@ -93,12 +93,13 @@ def longest_of(X, rows, start, stop):
 def room_for(X, panel, rank, n):
     """The panel and a row with room for n listed entries, and how long it is with padding."""
     B, length = panel.B, padded_to(panel.dim if panel.whole else n, panel.B.itemsize)
-    space, H, stride = lines(3, length, B), panel.H, panel.stride
+    H, stride = panel.H, panel.stride
     if not panel.whole:
         stride = stride_of(n, B.itemsize)
         H = aligned(rank * stride, B)
     weighted = X.weights.size > 0 or (panel.whole and not X.full and X.unlisted != 1)
-    row = Row(space[0], space[1][: length if weighted else 0], space[2], X.indices, np.empty(3, np.int64))
+    m = aligned(length if weighted else 0, B)
+    row = Row(aligned(length, B), m, aligned(length, B), X.indices, np.empty(3, np.int64))
     return Panel(B, panel.dim, panel.width, H, stride, panel.whole), row, length
 
 
@@ -122,7 +123,7 @@ def rule_for(sums, l1, l2, beta, base):
 # -- one row -------------------------------------------------------------------------------------------
 
 
-@helper
+@inlined
 def read_row(X, i, panel, row):
     """Put row i of X in its place; the model is not computed. An entry that counts nothing is read as 0. Returns how
     many entries there are, and that with padding."""
@@ -175,7 +176,7 @@ def gather_panel(row, panel, used, begun):
             H[a * stride + j] = 0
 
 
-@helper
+@inlined
 def take_parts(w, row, panel, used):
     """List the components that a row uses; its model goes to y."""
     n, parts, places, c, stride = 0, used.parts, used.places, used.c, panel.stride
@@ -265,7 +266,7 @@ def inner_product(w, slopes):
 # -- rows whose model does not reach their entries -----------------------------------------------------
 
 
-@helper
+@inlined
 def unreached(row):
     """How many positive entries have a model of 0."""
     found, x, y = 0, row.x, row.y

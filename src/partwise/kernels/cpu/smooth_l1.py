@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import threads
-from .base import bounds_of, compiled, helper, update_of
-from .panels import lines, panel_of, tasks
+from .base import aligned, bounds_of, compiled, helper, update_of
+from .panels import panel_of, tasks
 from .rows import join_parts, longest, no_parts, read_row, room_for, sums_of, take_parts, weigh
 from .simd import moments
 
@@ -69,8 +69,8 @@ def _smooth_l1(X, update, panel, others, rule, start, stop):
     A, rank, kind, l1, l2 = update.A, update.A.shape[1], update.A.dtype.type, update.box.l1, rule.l2
     dim, sums, gram = panel.dim, others.sums, others.gram
     panel, row, length = room_for(X, panel, rank, longest(X, start, stop))
-    space, sized = lines(3, length, A), lines(3, panel.width, A)
-    y, z, v, m, masses, pulls, covered = row.y, space[0], space[1], space[2], sized[0], sized[1], sized[2]
+    y, z, v, m = row.y, aligned(length, A), aligned(length, A), aligned(length, A)
+    masses, pulls, covered = aligned(panel.width, A), aligned(panel.width, A), aligned(panel.width, A)
     w, used, around = np.empty(rank, A.dtype), no_parts(rank, A), np.zeros(rank, A.dtype)
     # zeros that are listed count as the others, unless these have another weight
     together = rule.together and X.weights.size == 0 and (X.full or X.unlisted == 1)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import threads
-from .base import bounds_of, compiled, helper, update_of
-from .panels import lines, panel_of, tasks
+from .base import aligned, bounds_of, compiled, helper, update_of
+from .panels import panel_of, tasks
 from .rows import gather_panel, gather_sums, longest_of, no_parts, read_row, room_for, weigh
 from .selection import select
 from .simd import combine
@@ -223,10 +223,9 @@ def _weighted_median(X, update, panel, magnitudes, rule, unsettled, start, stop)
     """Returns the loss after the update."""
     A, out, rank, loss = update.A, update.out, update.A.shape[1], 0.0
     panel, row, length = room_for(X, panel, rank, longest_of(X, update.rows, start, stop))
-    space, sized = lines(4, length + 1, A), lines(2, panel.width, A)
-    x, r, z, t, h, ones = row.x, row.y, space[0], space[1], space[2], space[3]
-    listed, used = sized[0], no_parts(rank, A)
-    sizes = Sizes(listed, sized[1] if row.m.size > 0 else listed, np.empty(rank))
+    x, r, z, t, h = row.x, row.y, aligned(length, A), aligned(length + 1, A), aligned(length + 1, A)
+    ones, listed, used = aligned(length, A), aligned(panel.width, A), no_parts(rank, A)
+    sizes = Sizes(listed, aligned(panel.width, A) if row.m.size > 0 else listed, np.empty(rank))
     for k in range(rank):
         listed[k] = magnitudes.sums[k]
     for j in range(length):
