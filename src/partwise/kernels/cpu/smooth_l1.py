@@ -72,10 +72,11 @@ def _smooth_l1(X, update, panel, others, rule, start, stop):
     y, z, v, m = row.y, aligned(length, A), aligned(length, A), aligned(length, A)
     masses, pulls, covered = aligned(panel.width, A), aligned(panel.width, A), aligned(panel.width, A)
     w, used, around = np.empty(rank, A.dtype), no_parts(rank, A), np.zeros(rank, A.dtype)
+    H, parts, places, c, out, deltas = panel.H, used.parts, used.places, used.c, update.out, rule.deltas
     # zeros that are listed count as the others, unless these have another weight
     together = rule.together and X.weights.size == 0 and (X.full or X.unlisted == 1)
     for i in range(start, stop):
-        (low, high), delta = bounds_of(update.box, i), rule.deltas[i]
+        (low, high), delta = bounds_of(update.box, i), deltas[i]
         _, length = read_row(X, i, panel, row)
         for k in range(rank):
             w[k] = A[i, k]
@@ -88,31 +89,31 @@ def _smooth_l1(X, update, panel, others, rule, start, stop):
             sums_of(y, row, panel, covered)
             around[:] = 0
             for p in range(used.number[0]):
-                around += used.c[p] * gram[used.parts[p]]
+                around += c[p] * gram[parts[p]]
         for k in range(rank):
             if zeros:
                 pulls[k] -= rule.zero * _toll(sums[k] - masses[k], around[k] - covered[k], delta)
             pulls[k] = l1 - pulls[k] if low[k] >= 0 else -1
         n_parts = join_parts(w, pulls, high, row, panel, used)
         for p in range(n_parts):
-            k, place, a = used.parts[p], used.places[p], used.c[p]
-            zh, q = moments(z, v, panel.H, place, length)
+            k, place, a = parts[p], places[p], c[p]
+            zh, q = moments(z, v, H, place, length)
             g, q = zh - l1 - l2 * a, q + l2
             if zeros:
-                yh, hh = moments(y, m, panel.H, place, length)
+                yh, hh = moments(y, m, H, place, length)
                 linear, square = sums[k] - masses[k], around[k] - yh
                 g -= rule.zero * _toll(linear, square, delta)
                 q += rule.zero * max(gram[k, k] - hh, 0) / delta if square < linear * delta else 0
             new = kind(min(max(a + g / q, low[k]), high[k])) if q > 0 else a
             if new != a:
-                step, used.c[p], w[k] = new - a, new, new
-                _shift(z, v, panel.H, place, -step, length)
+                step, c[p], w[k] = new - a, new, new
+                _shift(z, v, H, place, -step, length)
                 if zeros:
-                    _shift(y, m, panel.H, place, step, length)
+                    _shift(y, m, H, place, step, length)
                     for other in range(rank):
                         around[other] += step * gram[k, other]
         for k in range(rank):
-            update.out[i, k] = w[k]
+            out[i, k] = w[k]
 
 
 def smooth_l1(X, A, B, box, l2, together, deltas):
