@@ -127,7 +127,7 @@ def crossed(X: np.ndarray, W: np.ndarray) -> np.ndarray:
     def piece(start, stop):
         np.matmul(W.T, X[:, start:stop], out=out[:, start:stop])
 
-    threads.run(piece, pieces(X.shape[1]))
+    threads.map_chunks(piece, pieces(X.shape[1]))
     return out
 
 
@@ -138,7 +138,7 @@ def multiplied(X: np.ndarray, H: np.ndarray) -> np.ndarray:
     def piece(start, stop):
         out[start:stop] = (H @ X[start:stop].T).T  # 1.4 times as fast as `X @ H.T` on faces
 
-    threads.run(piece, pieces(len(X)))
+    threads.map_chunks(piece, pieces(len(X)))
     return out
 
 
@@ -172,7 +172,7 @@ def stepped(H: np.ndarray, gram: np.ndarray, cross: np.ndarray, held: tuple, ste
     G -= cross
 
     def change(step):
-        slopes = threads.run(lambda i, j: _step_rows(H, G, step, held, (new, D, (i, j))), pieces(len(H)))
+        slopes = threads.map_chunks(lambda i, j: _step_rows(H, G, step, held, (new, D, (i, j))), pieces(len(H)))
         return sum(slopes) + np.vdot(gram, D @ D.T) / 2
 
     while step > SMALLEST:

@@ -68,10 +68,10 @@ def limits() -> dict[str, float]:
         A = np.random.default_rng(0).uniform(size=(2000, 2000)).astype(kind)
         best[np.dtype(kind).name] = 2 * 2000**3 / 1e9 / fastest(lambda A=A: A @ A)
     source, target = np.ones(2**25), np.empty(2**25)
-    pieces = threads.even(source.size, 1)
+    pieces = threads.split_evenly(source.size, 1)
 
     def copy():
-        threads.run(lambda i, j: np.copyto(target[i:j], source[i:j]), pieces)
+        threads.map_chunks(lambda i, j: np.copyto(target[i:j], source[i:j]), pieces)
 
     best["copy"] = 2 * source.nbytes / 1e9 / fastest(copy)
     return best

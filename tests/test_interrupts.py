@@ -263,8 +263,8 @@ def clock(monkeypatch):
 @pytest.mark.parametrize("name", INITS)
 def test_the_time_limit_holds_during_starts(name, allowed, clock, monkeypatch):
     clock.allowed = allowed
-    runs, original = [], threads.run
-    monkeypatch.setattr(threads, "run", lambda *a: runs.append(clock.asked > allowed) or original(*a))
+    runs, original = [], threads.map_chunks
+    monkeypatch.setattr(threads, "map_chunks", lambda *a: runs.append(clock.asked > allowed) or original(*a))
     loss = "l1" if name.endswith("l1") else "frobenius"
     result = pw.factorize(X, 12, loss=loss, init=name, time_limit=1, max_iter=10**6, tol=0, random_state=0)
     assert result.status == "time_limit"

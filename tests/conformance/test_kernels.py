@@ -255,7 +255,7 @@ def test_an_error_in_a_task_is_raised_when_all_others_are_done(where):
         done.append(start)
 
     with pytest.raises(IndexError, match="out"):
-        threads.run(task, list(range(9)))
+        threads.map_chunks(task, list(range(9)))
     number = len(done)
     time.sleep(0.02)
     assert len(done) == number
@@ -263,9 +263,9 @@ def test_an_error_in_a_task_is_raised_when_all_others_are_done(where):
 
 def test_tasks_may_have_tasks_of_their_own():
     def outer(i, j):
-        return sum(threads.run(lambda a, b: b - a, list(range(0, 40, 4))))
+        return sum(threads.map_chunks(lambda a, b: b - a, list(range(0, 40, 4))))
 
-    assert threads.run(outer, list(range(7))) == [36] * 6
+    assert threads.map_chunks(outer, list(range(7))) == [36] * 6
 
 
 def test_unknown_arrays_are_named():

@@ -197,7 +197,7 @@ def test_same_bits_for_any_number_of_threads(solver, structure, store, monkeypat
         pytest.skip("there is one factor")
     problem = problem_for(solver, SEVERAL.X, 4, structure, store)
     monkeypatch.setattr(threads, "pieces", lambda *_: 8)
-    tasks, run_tasks = [], threads.run
+    tasks, run_tasks = [], threads.map_chunks
 
     def counted(task, boundaries):
         tasks.append(np.count_nonzero(np.diff(boundaries)))

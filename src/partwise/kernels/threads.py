@@ -69,20 +69,20 @@ def pieces(work: int, least: int = CHUNK_WORK) -> int:
     return max(1, min(MOST_TASKS, work // least))
 
 
-def even(n_rows: int, row_work: int, least: int = CHUNK_WORK, most: int = MOST_TASKS) -> list[int]:
+def split_evenly(n_rows: int, row_work: int, least: int = CHUNK_WORK, most: int = MOST_TASKS) -> list[int]:
     """Boundaries of equal chunks of rows, at most so many, each with enough work to pay for its task."""
     n_chunks = max(1, min(pieces(n_rows * row_work, least), n_rows, most))
     return [n_rows * chunk // n_chunks for chunk in range(n_chunks + 1)]
 
 
-def balanced(work: np.ndarray, least: int = CHUNK_WORK) -> list[int]:
+def split_by_work(work: np.ndarray, least: int = CHUNK_WORK) -> list[int]:
     """Boundaries of chunks of rows with about as much work each, that of every row given."""
     done = np.concatenate([[0], np.cumsum(work)])
     shares = np.linspace(0, done[-1], pieces(int(done[-1]), least) + 1)
     return np.searchsorted(done, shares).tolist()
 
 
-def run(task: Callable, boundaries: list[int]) -> list:
+def map_chunks(task: Callable, boundaries: list[int]) -> list:
     """`[task(start, stop), ...]` over consecutive boundaries, in parallel, results in order.
 
     The calling thread works too, and takes back what no other has begun: waking a thread costs 0.1 ms. Between two

@@ -106,7 +106,7 @@ class Loss(ABC):
             return self.value(entries, np.full_like(entries, constant), weights)
 
         size = X.values.size
-        return sum(threads.run(part, [*range(0, size, BLOCK), size])) if size else 0.0
+        return sum(threads.map_chunks(part, [*range(0, size, BLOCK), size])) if size else 0.0
 
     def size(self, data: Data) -> float:
         """What errors are measured against: `|X|`."""

@@ -2,7 +2,8 @@
 
 An exception that a signal handler raises while compiled code runs comes out of it as a SystemError, and in the middle
 of a clean-up it leaves that half done. So handlers are `held` back while partwise works, and `check`, which the loops
-and `kernels.threads.run` call, lets them speak. What they raise, and `TimeIsUp`, ends a run with the best so far.
+and `kernels.threads.map_chunks` call, lets them speak. What they raise, and `TimeIsUp`, ends a run with the best so
+far.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Split:
 
     def pull(self, gram: np.ndarray, cross: np.ndarray, scale: float) -> None:
         """The free copy to its best place; `scale` brings `cross` to the units of the search."""
-        right = kernels.of(cross).pulled(self.held, self.dual, cross, self.penalty, scale)
+        right = kernels.of(cross).admm_rhs(self.held, self.dual, cross, self.penalty, scale)
         system = gram + gram.dtype.type(self.penalty) * np.eye(len(gram), dtype=gram.dtype)
         # an inverse is quicker to apply than a factor, and as good in an iteration that corrects itself
         self.free = kernels.of(right).dense_product(right, inverse(system), 1)
@@ -47,9 +47,9 @@ class Split:
         """The held copy to the nearest point of its set, and the dual after it. In the units of the search the
         objective is divided by `unit^2`, and so are penalties in the structure."""
         of = kernels.of(self.free)
-        target = of.aimed(self.free, self.dual, self.penalty)
+        target = of.admm_target(self.free, self.dual, self.penalty)
         self.held = structure.prox(target, 1 / (self.penalty * unit**2))
-        self.dual, self.gap, self.size = of.parted(target, self.free, self.held, self.penalty)
+        self.dual, self.gap, self.size = of.admm_dual(target, self.free, self.held, self.penalty)
 
 
 class Progress(NamedTuple):

@@ -148,7 +148,7 @@ class Simplex(FixedSize):
         low, high = (self.vectors(b) if np.ndim(b) else np.full((1, V.shape[1]), float(b)) for b in self.bounds())
         if mask is not None:
             high = np.where(self.vectors(mask), high, 0.0)
-        return self.turned(kernels.of(V).with_sum(V, low, high, self.size)).astype(A.dtype, copy=False)
+        return self.turned(kernels.of(V).project_simplex(V, low, high, self.size)).astype(A.dtype, copy=False)
 
     def own_terms(self):
         return [*super().own_terms(), f"Simplex(per={self.per!r})"]
@@ -211,7 +211,7 @@ class Hoyer(Vectors):
         keep = np.ones((1, V.shape[1]), dtype=np.bool_) if mask is None else self.vectors(mask)
         ratio = self.ratio(V.shape[1])
         norm = self.sized.norm_at(ratio) if self.sized else 0.0
-        best = kernels.of(V).with_ratio(V, keep, ratio, norm)
+        best = kernels.of(V).project_hoyer(V, keep, ratio, norm)
         if exponents.any() and not self.sized:
             best = np.ldexp(best, exponents)
         best[np.broadcast_to(keep.sum(axis=1) < self.needed(A.shape), len(V))] = 0  # too few places

@@ -40,7 +40,7 @@ class Monotone(WithEntrywise):
 
     def fitted(self, V: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """The nearest vectors, as rows."""
-        return kernels.of(V).rising(V, lower, upper)
+        return kernels.of(V).isotonic(V, lower, upper)
 
     def own_terms(self):
         return [f"Monotone({'decreasing=True' if self.decreasing else ''})"]
@@ -55,7 +55,7 @@ class Unimodal(Monotone):
         super().__init__()
 
     def fitted(self, V, lower, upper):
-        return kernels.of(V).one_peak(V, lower, upper)
+        return kernels.of(V).unimodal(V, lower, upper)
 
     def own_terms(self):
         return ["Unimodal()"]

@@ -38,11 +38,11 @@ from .mu import mu
 from .newton import newton
 from .newton_kl import newton_kl
 from .products import dense_product, is_narrow, product, sparse_product, transposed_product
-from .projections import keep_largest, with_ratio, with_sum
+from .projections import keep_largest, project_hoyer, project_simplex
 from .pursuit import pursue
-from .shapes import one_peak, rising, smooth
+from .shapes import isotonic, smooth, unimodal
 from .smooth_l1 import smooth_l1
-from .splits import aimed, parted, pulled
+from .splits import admm_dual, admm_rhs, admm_target
 from .sums import gram, inner, power_sums, sum_abs, summary, unit_sums
 from .symmetric_cd import symmetric_cd, symmetric_gains
 from .weighted_median import residuals, weighted_median

@@ -236,8 +236,8 @@ def _column(v, share, length):
 
 def over_rows(kernel, V, *arguments):
     """`[kernel(V, *arguments, start, stop), ...]` over the rows of V in parallel."""
-    boundaries = threads.even(*V.shape, threads.LIGHT_WORK)
-    return threads.run(lambda i, j: kernel(V, *arguments, i, j), boundaries)
+    boundaries = threads.split_evenly(*V.shape, threads.LIGHT_WORK)
+    return threads.map_chunks(lambda i, j: kernel(V, *arguments, i, j), boundaries)
 
 
 def excess(V, mu):

@@ -19,10 +19,10 @@ def _compress(array, values, indices, indptr, start, stop):
 
 def compress(array):
     """`values, indices, indptr` of the nonzeros of an array in C order; no other array of their size is made."""
-    boundaries = threads.even(*array.shape, threads.LIGHT_WORK)
-    counts = threads.run(lambda i, j: np.count_nonzero(array[i:j], axis=1), boundaries)
+    boundaries = threads.split_evenly(*array.shape, threads.LIGHT_WORK)
+    counts = threads.map_chunks(lambda i, j: np.count_nonzero(array[i:j], axis=1), boundaries)
     ends = np.cumsum(np.concatenate([[0], *counts]))
     index = get_index_dtype(maxval=max(*array.shape, ends[-1]))
     values, indices, indptr = np.empty(ends[-1], array.dtype), np.empty(ends[-1], index), ends.astype(index)
-    threads.run(lambda i, j: _compress(array, values, indices, indptr, i, j), boundaries)
+    threads.map_chunks(lambda i, j: _compress(array, values, indices, indptr, i, j), boundaries)
     return values, indices, indptr

@@ -71,7 +71,7 @@ def expansion(X, A, B, beta):
         out.plus[:] = B.sum(axis=0, dtype=np.float64)
     panel = panel_of(X, B, whole)
     squares = panel._replace(B=panel.B * panel.B, H=panel.H * panel.H)
-    threads.run(
+    threads.map_chunks(
         lambda i, j: _expand(X, A, panel, squares, float(beta), out, i, j),
         tasks(X, B, whole, np.arange(A.shape[0]), 4 * A.shape[1]),
     )
@@ -100,7 +100,7 @@ def losses(X, A, B, beta):
     sums, whole = B.sum(axis=0, dtype=np.float64).astype(A.dtype), counts_by_itself(X, beta)
     panel = panel_of(X, B, whole)
     total, missed = zip(
-        *threads.run(
+        *threads.map_chunks(
             lambda i, j: _losses(X, A, panel, sums, float(beta), i, j),
             tasks(X, B, whole, np.arange(A.shape[0]), A.shape[1]),
         ),

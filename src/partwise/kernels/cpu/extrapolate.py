@@ -19,5 +19,7 @@ def _extrapolate(new, old, beta, box, out, start, stop):
 def extrapolate(new, old, beta, box):
     """`clip(new + beta (new - old), lower, upper)`."""
     beta, box, out = new.dtype.type(beta), Box(*box), np.empty_like(new)
-    threads.run(lambda i, j: _extrapolate(new, old, beta, box, out, i, j), threads.even(*new.shape, threads.LIGHT_WORK))
+    threads.map_chunks(
+        lambda i, j: _extrapolate(new, old, beta, box, out, i, j), threads.split_evenly(*new.shape, threads.LIGHT_WORK)
+    )
     return out

@@ -23,8 +23,8 @@ def _gain_columns(A, G, d, box, start, stop):
 def gain_columns(A, G, d, box):
     """By how much the objective falls if each entry of a column goes to its best value, the others held: (rank,),
     with `d` the second derivatives, (dim, rank) or one row for all."""
-    boundaries, box = threads.even(*A.shape, threads.LIGHT_WORK), Box(*box)
-    return np.sum(threads.run(lambda i, j: _gain_columns(A, G, d, box, i, j), boundaries), axis=0)
+    boundaries, box = threads.split_evenly(*A.shape, threads.LIGHT_WORK), Box(*box)
+    return np.sum(threads.map_chunks(lambda i, j: _gain_columns(A, G, d, box, i, j), boundaries), axis=0)
 
 
 @compiled
@@ -43,5 +43,7 @@ def _gain_rows(A, G, d, box, out, start, stop):
 def gain_rows(A, G, d, box):
     """The largest such gain of one entry in each row, (dim,)."""
     out, box = np.empty(A.shape[0]), Box(*box)
-    threads.run(lambda i, j: _gain_rows(A, G, d, box, out, i, j), threads.even(*A.shape, threads.LIGHT_WORK))
+    threads.map_chunks(
+        lambda i, j: _gain_rows(A, G, d, box, out, i, j), threads.split_evenly(*A.shape, threads.LIGHT_WORK)
+    )
     return out

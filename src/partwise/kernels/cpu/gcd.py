@@ -100,11 +100,11 @@ def gcd(A, cross, gram, box, rows, inner, shared):
     all rows (`shared`) or of the row itself. Also returns `gain_columns` at the start."""
     updates, eps = inner
     kind, update = A.dtype.type, update_of(A, box, rows)
-    boundaries = threads.even(rows.size, A.shape[1] ** 2)
+    boundaries = threads.split_evenly(rows.size, A.shape[1] ** 2)
 
     def sweep(largest, budget):
         tops, sums = zip(
-            *threads.run(
+            *threads.map_chunks(
                 lambda i, j: _gcd(update, cross, gram, kind(eps), largest, budget, i, j),
                 boundaries,
             ),

@@ -143,7 +143,9 @@ def hals(A, cross, gram, box, order, inner, rows):
     elif lower.shape != upper.shape:
         lower, upper = (np.ascontiguousarray(np.broadcast_to(bound, A.shape)) for bound in (lower, upper))
     work, lanes = A.shape[1] ** 2 * min(sweeps, 8), VECTORS * VECTOR // A.itemsize
-    boundaries = threads.even(rows.size, work, max(threads.CHUNK_WORK, 2 * lanes * work))  # lanes are best kept full
+    boundaries = threads.split_evenly(
+        rows.size, work, max(threads.CHUNK_WORK, 2 * lanes * work)
+    )  # lanes are best kept full
     eps, update = A.dtype.type(eps), update_of(A, (l1, lower, upper), rows)
-    changes = threads.run(lambda i, j: _hals(update, cross, gram, order, sweeps, eps, i, j), boundaries)
+    changes = threads.map_chunks(lambda i, j: _hals(update, cross, gram, order, sweeps, eps, i, j), boundaries)
     return update.out, np.sum(changes, axis=0) / 2

@@ -234,8 +234,8 @@ def least_squares(columns, C, A, box, rows):
     """A with the given rows at their minimum; the rows of C are `Q' x`. Where l1 > 0 the lower bounds must be >= 0."""
     l1, lower, upper = box
     update = update_of(A, (float(l1), lower, upper), rows)
-    threads.run(
+    threads.map_chunks(
         lambda i, j: _least_squares(columns, C, update, i, j),
-        threads.even(rows.size, 4 * A.shape[1] ** 3),
+        threads.split_evenly(rows.size, 4 * A.shape[1] ** 3),
     )
     return update.out

@@ -24,6 +24,6 @@ def mu(A, plus, minus, power, least, box, rows):
     """`A (minus / (plus + l1))^power` (Lee and Seung 2001), within the bounds; `plus - minus` is the gradient. What is
     at most `least`, (rank,), becomes 0."""
     update = update_of(A, box, rows)
-    boundaries = threads.even(rows.size, A.shape[1], threads.LIGHT_WORK)
-    threads.run(lambda i, j: _mu(update, plus, minus, power, least, i, j), boundaries)
+    boundaries = threads.split_evenly(rows.size, A.shape[1], threads.LIGHT_WORK)
+    threads.map_chunks(lambda i, j: _mu(update, plus, minus, power, least, i, j), boundaries)
     return update.out

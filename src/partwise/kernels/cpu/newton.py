@@ -328,7 +328,7 @@ def newton(X, A, B, box, l2, beta, inner, rows):
     whole, inner = counts_by_itself(X, beta), Inner(kind(l2), float(beta), *inner)
     panel = panel_of(X, B, whole)
     gains, losses = zip(
-        *threads.run(
+        *threads.map_chunks(
             lambda i, j: _newton(X, update, panel, sums, inner, i, j),
             tasks(X, B, whole, rows, rank * (rank + 16) // 4),
         ),

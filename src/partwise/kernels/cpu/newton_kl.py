@@ -161,7 +161,7 @@ def newton_kl(X, A, B, box, l2, inner, rows):
     sums = B.sum(axis=0, dtype=np.float64).astype(A.dtype)
     panel, inner = panel_of(X, B, X.full), Inner(kind(l2), *inner)
     gains, losses = zip(
-        *threads.run(
+        *threads.map_chunks(
             lambda i, j: _newton_kl(X, update, panel, sums, inner, i, j),
             tasks(X, B, X.full, rows, 4 * A.shape[1]),
         ),

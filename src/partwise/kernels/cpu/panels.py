@@ -41,7 +41,7 @@ def turned(B):
     dim, rank = B.shape
     stride = stride_of(dim, B.itemsize)
     H = np.zeros(rank * stride, B.dtype)
-    threads.run(lambda i, j: _turn(B, H, stride, i, j), threads.even(dim, rank, threads.LIGHT_WORK))
+    threads.map_chunks(lambda i, j: _turn(B, H, stride, i, j), threads.split_evenly(dim, rank, threads.LIGHT_WORK))
     return H, stride
 
 
@@ -61,4 +61,4 @@ def panel_of(X, B, whole):
 def tasks(X, B, whole, rows, work):
     """Boundaries of tasks of about the same size: rows with all their entries, `work` for each, and something more."""
     lengths = np.full(rows.size, B.shape[0]) if whole and not X.full else np.diff(X.indptr)[rows]
-    return threads.balanced((lengths + 16) * np.int64(work))
+    return threads.split_by_work((lengths + 16) * np.int64(work))

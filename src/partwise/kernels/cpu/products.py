@@ -91,20 +91,20 @@ def padded(B, scale):
     space = np.empty(B.shape[0] * width + LINE // B.itemsize, B.dtype)
     skip = (-space.ctypes.data) % LINE // B.itemsize  # to the beginning of a cache line, as `aligned`, but not zeroed
     out = space[skip : skip + B.shape[0] * width].reshape(B.shape[0], width)
-    threads.run(lambda i, j: _pad(B, scale, out, i, j), threads.even(*B.shape, threads.LIGHT_WORK))
+    threads.map_chunks(lambda i, j: _pad(B, scale, out, i, j), threads.split_evenly(*B.shape, threads.LIGHT_WORK))
     return out
 
 
 def balanced(X, rank):
     """Boundaries of tasks with about as many nonzeros each; a row costs a little even when empty."""
-    return threads.balanced((np.diff(X.indptr) + 1) * np.int64(rank))
+    return threads.split_by_work((np.diff(X.indptr) + 1) * np.int64(rank))
 
 
 def sparse_product(X, B):
     """`S @ B * X.scale` for a sparse S given by its rows."""
     out = np.empty((X.indptr.size - 1, B.shape[1]), dtype=B.dtype)
     wide = padded(B, B.dtype.type(X.scale))
-    threads.run(lambda i, j: _sparse_product(X, wide, out, i, j), balanced(X, B.shape[1]))
+    threads.map_chunks(lambda i, j: _sparse_product(X, wide, out, i, j), balanced(X, B.shape[1]))
     return out
 
 
@@ -112,7 +112,7 @@ def transposed_product(X, B, dim):
     """`S' @ B * X.scale` for a sparse S of `dim` columns, given by its rows: so few columns that every task can have a
     product of its own in its cache, see `is_narrow`."""
     wide = padded(B, B.dtype.type(X.scale))
-    parts = threads.run(lambda i, j: _transposed_product(X, wide, dim, i, j), balanced(X, B.shape[1]))
+    parts = threads.map_chunks(lambda i, j: _transposed_product(X, wide, dim, i, j), balanced(X, B.shape[1]))
     return np.ascontiguousarray(reduce(np.add, parts)[:, : B.shape[1]])
 
 
@@ -136,7 +136,7 @@ def dense_product(X, B, scale):
 
     # every piece packs B anew, which takes as long as many rows: up to five times faster than small pieces for a wide X
     most = 2 * -(-X.shape[0] // (2 * PIECE))
-    threads.run(piece, threads.even(X.shape[0], X.shape[1] * B.shape[1], threads.BLAS_WORK, most))
+    threads.map_chunks(piece, threads.split_evenly(X.shape[0], X.shape[1] * B.shape[1], threads.BLAS_WORK, most))
     return out
 
 

@@ -16,8 +16,8 @@ FEW = 64  # values of which it is quicker to compare all with all than to rearra
 def over_rows(kernel, V, *arguments):
     """`kernel(V, *arguments, out, start, stop)` over the rows of V in parallel."""
     out = np.empty_like(V)
-    boundaries = threads.even(V.shape[0], V.shape[1] * 8, threads.CHUNK_WORK)
-    threads.run(lambda i, j: kernel(V, *arguments, out, i, j), boundaries)
+    boundaries = threads.split_evenly(V.shape[0], V.shape[1] * 8, threads.CHUNK_WORK)
+    threads.map_chunks(lambda i, j: kernel(V, *arguments, out, i, j), boundaries)
     return out
 
 
@@ -100,8 +100,8 @@ def keep_largest(scores, groups, counts):
     members = np.concatenate([np.asarray(group, dtype=np.int64) for group in groups])
     keep = np.empty(scores.shape, dtype=np.bool_)
     arguments = scores, ends, members, np.asarray(counts, dtype=np.int64), keep
-    boundaries = threads.even(scores.shape[0], scores.shape[1] * 8, threads.CHUNK_WORK)
-    threads.run(lambda i, j: _keep_largest(*arguments, i, j), boundaries)
+    boundaries = threads.split_evenly(scores.shape[0], scores.shape[1] * 8, threads.CHUNK_WORK)
+    threads.map_chunks(lambda i, j: _keep_largest(*arguments, i, j), boundaries)
     return keep
 
 
@@ -176,7 +176,7 @@ def _multiplier(v, low, high, total):
 
 
 @compiled
-def _with_sum(V, lower, upper, total, out, start, stop):
+def _project_simplex(V, lower, upper, total, out, start, stop):
     low_step, high_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
     rest = np.empty(V.shape[1])
     for i in range(start, stop):
@@ -200,9 +200,9 @@ def _with_sum(V, lower, upper, total, out, start, stop):
                     x[j] = min(max(x[j] + shift, low[j]), high[j])
 
 
-def with_sum(V, lower, upper, total):
+def project_simplex(V, lower, upper, total):
     """The nearest rows within bounds (arrays of V's shape, or of one row for all) that add up to `total`."""
-    return over_rows(_with_sum, V, lower, upper, total)
+    return over_rows(_project_simplex, V, lower, upper, total)
 
 
 @compiled
@@ -296,7 +296,7 @@ def _direction(v, active, ratio, room, x):
 
 
 @compiled
-def _with_ratio(V, keep, ratio, norm, out, start, stop):
+def _project_hoyer(V, keep, ratio, norm, out, start, stop):
     """The best direction, times the norm, or the length of v along it."""
     room = np.empty(V.shape[1])
     for i in range(start, stop):
@@ -307,7 +307,7 @@ def _with_ratio(V, keep, ratio, norm, out, start, stop):
             x[j] *= length
 
 
-def with_ratio(V, keep, ratio, norm):
+def project_hoyer(V, keep, ratio, norm):
     """The nearest nonnegative rows with `|x|_1 = ratio |x|_2`, nonzero only in places to `keep` (of V's shape, or one
     row for all), and `|x|_2 = norm`, if that is not 0."""
-    return over_rows(_with_ratio, V, keep, ratio, norm)
+    return over_rows(_project_hoyer, V, keep, ratio, norm)

@@ -195,5 +195,5 @@ def pursue(A, gram, cross, most, labels, counts, nonnegative, starts):
     labels, counts = (np.asarray(numbers, dtype=np.int64) for numbers in (labels, counts))
     arguments = A, gram.astype(np.float64), cross, Rule(most, labels, counts, nonnegative), starts, out
     work = gram.shape[0] * (most + 1) ** 3 * starts
-    threads.run(lambda i, j: _pursue(*arguments, i, j), threads.even(A.shape[0], work))
+    threads.map_chunks(lambda i, j: _pursue(*arguments, i, j), threads.split_evenly(A.shape[0], work))
     return out

@@ -41,7 +41,7 @@ def _unfold(blocks, n, x):
 
 
 @compiled
-def _rising(V, lower, upper, out, start, stop):
+def _isotonic(V, lower, upper, out, start, stop):
     n, step = V.shape[1], min(lower.shape[0] - 1, 1)
     blocks, errors = np.empty((6, n)), np.empty(n + 1)
     for i in range(start, stop):
@@ -50,7 +50,7 @@ def _rising(V, lower, upper, out, start, stop):
 
 
 @compiled
-def _one_peak(V, lower, upper, out, start, stop):
+def _unimodal(V, lower, upper, out, start, stop):
     n, step = V.shape[1], min(lower.shape[0] - 1, 1)
     rise, fall, up, down = np.empty((6, n)), np.empty((6, n)), np.empty(n + 1), np.empty(n + 1)
     for i in range(start, stop):
@@ -65,14 +65,14 @@ def _one_peak(V, lower, upper, out, start, stop):
         _unfold(fall, n - top, x[::-1])
 
 
-def rising(V, lower, upper):
+def isotonic(V, lower, upper):
     """The nearest nondecreasing rows within bounds, two arrays of V's shape, or of one row for all."""
-    return over_rows(_rising, V, lower, upper)
+    return over_rows(_isotonic, V, lower, upper)
 
 
-def one_peak(V, lower, upper):
+def unimodal(V, lower, upper):
     """The nearest rows that rise and then fall, within bounds likewise: rise and fall split at the best place."""
-    return over_rows(_one_peak, V, lower, upper)
+    return over_rows(_unimodal, V, lower, upper)
 
 
 @compiled

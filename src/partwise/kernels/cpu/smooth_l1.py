@@ -123,7 +123,7 @@ def smooth_l1(X, A, B, box, l2, together, deltas):
     update, panel = update_of(A, (kind(l1), lower, upper), rows), panel_of(X, B, X.full)
     others = Others(B.sum(axis=0, dtype=np.float64).astype(kind), (B.T @ B).astype(kind))
     rule = Rule(kind(l2), kind(1 if X.full else X.unlisted), together, deltas.astype(kind))
-    threads.run(
+    threads.map_chunks(
         lambda i, j: _smooth_l1(X, update, panel, others, rule, i, j),
         tasks(X, B, X.full, rows, 4 * A.shape[1]),
     )

@@ -7,37 +7,39 @@ from .base import compiled
 
 
 @compiled
-def _pulled(held, dual, cross, penalty, scale, out, start, stop):
+def _admm_rhs(held, dual, cross, penalty, scale, out, start, stop):
     for i in range(start, stop):
         for k in range(held.shape[1]):
             out[i, k] = penalty * held[i, k] - dual[i, k] + scale * cross[i, k]
 
 
-def pulled(held, dual, cross, penalty, scale):
+def admm_rhs(held, dual, cross, penalty, scale):
     """`penalty U - P + scale cross`: the right-hand side for the free copy."""
     kind, out = held.dtype.type, np.empty_like(held)
     arguments = held, dual, cross, kind(penalty), kind(scale), out
-    threads.run(lambda i, j: _pulled(*arguments, i, j), threads.even(*held.shape, threads.LIGHT_WORK))
+    threads.map_chunks(lambda i, j: _admm_rhs(*arguments, i, j), threads.split_evenly(*held.shape, threads.LIGHT_WORK))
     return out
 
 
 @compiled
-def _aimed(free, dual, inverse, out, start, stop):
+def _admm_target(free, dual, inverse, out, start, stop):
     for i in range(start, stop):
         for k in range(free.shape[1]):
             out[i, k] = free[i, k] + inverse * dual[i, k]
 
 
-def aimed(free, dual, penalty):
+def admm_target(free, dual, penalty):
     """`A + P / penalty`: what the held copy is to be near."""
     out = np.empty_like(free)
     inverse = free.dtype.type(1 / penalty)
-    threads.run(lambda i, j: _aimed(free, dual, inverse, out, i, j), threads.even(*free.shape, threads.LIGHT_WORK))
+    threads.map_chunks(
+        lambda i, j: _admm_target(free, dual, inverse, out, i, j), threads.split_evenly(*free.shape, threads.LIGHT_WORK)
+    )
     return out
 
 
 @compiled
-def _parted(target, free, held, penalty, out, start, stop):
+def _admm_dual(target, free, held, penalty, out, start, stop):
     gap, size = 0.0, 0.0
     for i in range(start, stop):
         for k in range(free.shape[1]):
@@ -48,10 +50,10 @@ def _parted(target, free, held, penalty, out, start, stop):
     return gap, size
 
 
-def parted(target, free, held, penalty):
+def admm_dual(target, free, held, penalty):
     """The new dual `penalty (target - U)`, and `|A - U|` and `|U|`."""
     kind, out = free.dtype.type, np.empty_like(free)
-    boundaries = threads.even(*free.shape, threads.LIGHT_WORK)
-    sums = threads.run(lambda i, j: _parted(target, free, held, kind(penalty), out, i, j), boundaries)
+    boundaries = threads.split_evenly(*free.shape, threads.LIGHT_WORK)
+    sums = threads.map_chunks(lambda i, j: _admm_dual(target, free, held, kind(penalty), out, i, j), boundaries)
     gap, size = np.sqrt(np.sum(sums, axis=0))
     return out, float(gap), float(size)

@@ -19,7 +19,7 @@ def _inner(A, B, start, stop):
 
 def inner(A, B):
     """`sum A B`."""
-    return sum(threads.run(lambda i, j: _inner(A, B, i, j), threads.even(*A.shape, threads.LIGHT_WORK)))
+    return sum(threads.map_chunks(lambda i, j: _inner(A, B, i, j), threads.split_evenly(*A.shape, threads.LIGHT_WORK)))
 
 
 @compiled
@@ -33,7 +33,7 @@ def _sum_abs(A, start, stop):
 
 def sum_abs(A):
     """`sum |A|`."""
-    return sum(threads.run(lambda i, j: _sum_abs(A, i, j), threads.even(*A.shape, threads.LIGHT_WORK)))
+    return sum(threads.map_chunks(lambda i, j: _sum_abs(A, i, j), threads.split_evenly(*A.shape, threads.LIGHT_WORK)))
 
 
 @compiled
@@ -47,7 +47,7 @@ def _summary(values):
 
 def summary(values):
     """Smallest and largest of numbers in a row, inf and -inf where there are none, and how many are not 0."""
-    parts = threads.run(lambda i, j: _summary(values[i:j]), pieces_of(values))
+    parts = threads.map_chunks(lambda i, j: _summary(values[i:j]), pieces_of(values))
     lowest, highest, counts = zip(*parts, strict=True)
     return float(min(lowest)), float(max(highest)), sum(counts)
 
@@ -65,19 +65,19 @@ def _unit_sums(values, unit, highest):
 
 def unit_sums(values, unit, highest):
     """`sum |v / unit|`, `sum (v / unit)^2`, and how many are equal to `highest`, of numbers in a row."""
-    parts = threads.run(lambda i, j: _unit_sums(values[i:j], unit, highest), pieces_of(values))
+    parts = threads.map_chunks(lambda i, j: _unit_sums(values[i:j], unit, highest), pieces_of(values))
     first, second, counts = (sum(numbers) for numbers in zip(*parts, strict=True))
     return first, second, counts
 
 
 def pieces_of(values):
-    return threads.even(values.size, 1, threads.LIGHT_WORK)
+    return threads.split_evenly(values.size, 1, threads.LIGHT_WORK)
 
 
 def gram(A):
     """`A' A`, in A's type, by BLAS."""
     dim, rank = A.shape
-    pieces = threads.run(lambda i, j: A[i:j].T @ A[i:j], threads.even(dim, rank**2, GRAM_WORK))
+    pieces = threads.map_chunks(lambda i, j: A[i:j].T @ A[i:j], threads.split_evenly(dim, rank**2, GRAM_WORK))
     return pieces[0] if len(pieces) == 1 else np.sum(pieces, axis=0)
 
 
@@ -98,5 +98,7 @@ def power_sums(X, beta):
     """`sum |x|^beta` over the nonzero entries of each row, (dim,)."""
     out = np.empty(X.n_rows)
     work = np.diff(X.indptr) + np.int64(1)
-    threads.run(lambda i, j: _power_sums(X, float(beta), out, i, j), threads.balanced(work, threads.LIGHT_WORK))
+    threads.map_chunks(
+        lambda i, j: _power_sums(X, float(beta), out, i, j), threads.split_by_work(work, threads.LIGHT_WORK)
+    )
     return (out,), ()

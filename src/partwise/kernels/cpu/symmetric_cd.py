@@ -216,7 +216,8 @@ def symmetric_gains(A, cross, gram, own, diagonal):
     """By how much the objective falls if each entry of a column goes to its best value, the others held: (rank,).
     `cross` is `X A`, `gram` is `A' A`."""
     gram, diagonal = gram.astype(np.float64), float(diagonal)
-    parts = threads.run(
-        lambda i, j: _symmetric_gains(A, cross, gram, own, diagonal, i, j), threads.even(A.shape[0], A.shape[1] ** 2)
+    parts = threads.map_chunks(
+        lambda i, j: _symmetric_gains(A, cross, gram, own, diagonal, i, j),
+        threads.split_evenly(A.shape[0], A.shape[1] ** 2),
     )
     return np.sum(parts, axis=0)

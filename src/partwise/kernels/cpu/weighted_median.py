@@ -274,7 +274,7 @@ def weighted_median(X, A, B, box, l2, binary, sweeps, rows):
     whole, rule = X.full and X.weights.size == 0, Rule(float(l2), float(X.unlisted), binary, sweeps)
     panel, sums = panel_of(X, B, whole), np.abs(B).sum(axis=0, dtype=np.float64).astype(A.dtype)
     magnitudes = Magnitudes(panel.B if whole or B.min(initial=0) >= 0 else np.abs(panel.B), sums)
-    loss = threads.run(
+    loss = threads.map_chunks(
         lambda i, j: _weighted_median(X, update, panel, magnitudes, rule, unsettled, i, j),
         tasks(X, B, whole, rows, 4 * A.shape[1]),
     )
@@ -295,7 +295,7 @@ def _residuals(X, A, B, out, start, stop):
 def residuals(X, A, B):
     """`x - sum_k a_ik b_jk` at the listed entries of X."""
     out = np.empty(X.values.size, A.dtype)
-    threads.run(
+    threads.map_chunks(
         lambda i, j: _residuals(X, A, B, out, i, j),
         tasks(X, B, X.full, np.arange(A.shape[0]), A.shape[1]),
     )
