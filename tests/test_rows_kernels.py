@@ -100,14 +100,13 @@ def test_values_and_derivatives_count_entries_by_their_weights(kind, beta):
 
 
 @pytest.mark.parametrize("listed", [False, True])
-def test_where_all_entries_count_the_same_the_linear_term_of_kl_is_left_to_the_caller(listed):
+def test_the_linear_term_of_kl_is_in_every_loss(listed):
     X, A, B = (np.random.default_rng(0).uniform(0.1, 1, shape) for shape in ((DIM, OTHER), (DIM, RANK), (OTHER, RANK)))
-    rows, Y = rows_of(X, np.ones(X.shape, bool) if listed else None), A @ B.T
-    for loss in (
-        of.losses(rows, A, B, 1.0)[1][0],
-        of.newton_kl(rows, A, B, box_of(), 0.0, (0, 0.0), np.arange(0))[1][1],
-    ):
-        assert loss == pytest.approx(value(X, np.ones(X.shape), Y, 1.0) - Y.sum() if loss else 0.0, rel=1e-10)
+    rows, ones = rows_of(X, np.ones(X.shape, bool) if listed else None), np.ones(X.shape)
+    assert of.losses(rows, A, B, 1.0)[1][0] == pytest.approx(value(X, ones, A @ B.T, 1.0), rel=1e-10)
+    for chosen in (np.arange(DIM), np.arange(1, DIM)):
+        (new,), (_, loss) = of.newton_kl(rows, A, B, box_of(), 0.0, (1, 0.0), chosen)
+        assert loss == pytest.approx(value(X[chosen], ones[chosen], new[chosen] @ B.T, 1.0), rel=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ def test_same_bits_for_any_number_of_threads(solver, structure, store, monkeypat
         tasks.append(np.count_nonzero(np.diff(boundaries)))
         return run_tasks(task, boundaries)
 
-    monkeypatch.setattr(threads, "run", counted)
+    monkeypatch.setattr(threads, "map_chunks", counted)
     factors = []
     for count in (1, 2, 3):
         monkeypatch.setattr(threads, "count", lambda count=count: count)

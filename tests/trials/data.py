@@ -1,6 +1,6 @@
 """Kinds of data that are not a matrix in memory."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -30,9 +30,6 @@ class Tensor(Data):
     def rows(self, mode):
         yield full_rows(self.unfolded(mode), self.inverse_scale)
 
-    def others(self, factors, mode, rows):
-        return khatri_rao([A for other, A in enumerate(factors) if other != mode])
-
 
 @dataclass(frozen=True, eq=False)
 class RowBlocks(Data):
@@ -44,6 +41,14 @@ class RowBlocks(Data):
     def of(cls, *arrays):
         shape = sum(array.shape[0] for array in arrays), arrays[0].shape[1]
         return cls(shape, arrays[0].dtype, 1.0, tuple(map(as_data, arrays)))
+
+    @property
+    def sparse(self):
+        return any(child.sparse for child in self.children)
+
+    @property
+    def complete(self):
+        return all(child.complete for child in self.children)
 
     @property
     def starts(self):
@@ -70,7 +75,4 @@ class RowBlocks(Data):
 
 def observed(X, mask):
     """A matrix of which only some entries are known."""
-    values = np.where(mask, X, 0.0)
-    data = as_data(sparse.csr_array((X[mask], np.nonzero(mask)), shape=X.shape))
-    assert data.n_nonzeros == np.count_nonzero(values)
-    return replace(data, unlisted=0.0)
+    return as_data(sparse.csr_array((X[mask], np.nonzero(mask)), shape=X.shape)).with_unlisted(0.0)

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from .. import kernels
+from ..errors import IncompatibleError
 from ..kernels.records import Rows
 from .summary import Summarised
 
@@ -32,7 +33,8 @@ class Data(Summarised, ABC):
 
     array_type: ClassVar[type] = np.ndarray  # of the tall arrays that go with it
     complete = True  # every entry counts, and as much as any other
-    sparse = False  # zeros are not listed
+    natural = 0  # the mode whose rows are at hand, where any will do
+    sparse = False  # some zeros are not listed
 
     @abstractmethod
     def rows(self, mode: int) -> Iterator[Rows]:
@@ -98,6 +100,10 @@ class Data(Summarised, ABC):
     def arrays(self) -> tuple[np.ndarray, ...]:
         """The arrays that are stored: together they are X."""
         return tuple(array for X in self.rows(0) for array in (X.indptr, X.indices, X.values))
+
+    def with_unlisted(self, weight: float) -> Data:
+        """The same data where an entry that is not listed counts `weight` times as much as it did."""
+        raise IncompatibleError("a weight of zeros, zero_weight, is for sparse matrices: pass X as one")
 
     def compressed(self) -> Data:
         """The same data by their nonzeros alone, where they can be held so."""

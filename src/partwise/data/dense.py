@@ -23,6 +23,10 @@ class Dense(Data):
         return cls(array.shape, array.dtype, 1.0, array)
 
     @property
+    def natural(self):
+        return 0 if self.array.flags.c_contiguous else 1
+
+    @property
     def stored(self):
         return self.array.dtype
 

@@ -35,4 +35,4 @@ def remainder(data: Data, factors: Sequence[np.ndarray]) -> Remainder:
         return X._replace(values=np.maximum(left, 0, out=left), scale=A.dtype.type(1))
 
     unfolded = tuple(tuple(less(X, mode) for X in data.rows(mode)) for mode in range(len(data.shape)))
-    return Remainder(data.shape, data.dtype, 1.0, data, unfolded)
+    return Remainder(data.shape, data.dtype, 1.0, getattr(data, "source", data), unfolded)

@@ -45,8 +45,15 @@ class Block(NamedTuple):
 
 def blocks(data, mode: int = 0) -> Iterator[Block]:
     """X unfolded along `mode`, at most `BLOCK` entries at a time (or one row)."""
-    for X in data.double().rows(mode):
-        yield from blocks_of(X, math.prod(data.shape) // data.shape[mode])
+    data, width = data.double(), math.prod(data.shape) // data.shape[mode]
+    if data.sparse or not data.complete or mode == data.natural:
+        for X in data.rows(mode):
+            yield from blocks_of(X, width)
+        return
+    height = max(1, BLOCK // max(1, width))
+    for start in range(0, data.shape[mode], height):
+        rows = slice(start, min(start + height, data.shape[mode]))
+        yield Block(rows, data.take(mode, rows), 1.0)
 
 
 def blocks_of(X: Rows, width: int) -> Iterator[Block]:

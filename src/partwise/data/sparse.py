@@ -58,6 +58,9 @@ class Sparse(Data):
             return self.kernels.transposed_product(next(self.rows(0)), B, self.shape[1])
         return self.kernels.sparse_product(next(self.rows(mode)), B)
 
+    def with_unlisted(self, weight):
+        return self.variant(unlisted=weight * self.unlisted)
+
     def take(self, mode, index):
         before, after = self.inverse_scale
         X = self.turned.T if mode else self.matrix

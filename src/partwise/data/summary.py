@@ -72,7 +72,8 @@ class Summarised:
     @property
     def norm2(self) -> float:
         """`|X|^2`."""
-        return self.summary.squares * (self.summary.unit / self.scale) ** 2
+        unit = self.summary.unit / self.scale
+        return self.summary.squares * unit * unit
 
     @property
     def norm(self) -> float:

@@ -28,6 +28,7 @@ class Loss(ABC):
     quadratic = False  # gram and cross say all about complete data
     smooth = True  # it has slopes that say where to go
     curvature = 1.0  # no second derivative of d(x, y) in y exceeds it
+    kernels: tuple[str, ...] = ("numpy",)  # that it calls; "numpy": functions of NumPy themselves
     updates: frozenset[str] = frozenset({"hals", "gcd", "palm"})  # kernels and solvers that lower it
     degree: float  # d(c x, c y) = c**degree d(x, y): how the objective follows the units of X
     error_power = 0.5  # errors are told as `(loss / p)^p`: a norm for least squares, the sum itself for L1
@@ -74,7 +75,7 @@ class Loss(ABC):
 
     def direct_fit(self, data: Data, factors: Factors) -> float:
         """The loss entry by entry, in double precision."""
-        return sum(self.value(block.entries, Y, block.weights) for block, Y, _ in models(data, factors, 0))
+        return sum(self.value(block.entries, Y, block.weights) for block, Y, _ in models(data, factors, data.natural))
 
     def expand(self, data: Data, factors: Factors, mode: int, structure) -> Expansion:
         """The loss as a function of one factor, with the ridge of its structure: here its tangent plus
@@ -90,8 +91,8 @@ class Loss(ABC):
 
     def of_constant(self, data: Data, constant: float) -> float:
         """The loss of a model that is the same everywhere, in double precision."""
-        total, width = 0.0, math.prod(data.shape) // data.shape[0]
-        for X in data.rows(0):
+        total, width = 0.0, math.prod(data.shape) // data.shape[data.natural]
+        for X in data.rows(data.natural):
             total += self.of_constant_rows(X, constant)
             rest = X.n_rows * width - X.values.size
             total += rest * X.unlisted * self.value(np.zeros(1), np.full(1, constant), 1.0) if rest else 0.0

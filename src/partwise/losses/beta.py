@@ -43,6 +43,7 @@ class Divergence(Loss):
     """What the members share; `beta` is a field or a constant of the class."""
 
     beta: float
+    kernels = ("expansion", "losses")
 
     @property
     def quadratic(self):
@@ -137,14 +138,8 @@ class Divergence(Loss):
 
     def counted(self, data, factors):
         """The loss, and how many positive entries of X the model does not reach."""
-        _, (value, missed) = data.map(kernels.of(factors[0]).losses, factors, 0, self.beta)
-        return value + self.linear_part(data, factors), missed
-
-    def linear_part(self, data, factors):
-        """`sum Y` for KL on complete data, where kernels leave it out, since sums of the factors give it."""
-        if self.beta != 1 or not data.complete:
-            return 0.0
-        return float(np.prod([kernels.of(A).column_sums(A) for A in factors], axis=0).sum())
+        _, (value, missed) = data.map(kernels.of(factors[0]).losses, factors, data.natural, self.beta)
+        return value, missed
 
     def expand(self, data, factors, mode, structure):
         if self.quadratic and data.complete:

@@ -21,6 +21,7 @@ class L1(Loss):
     """
 
     zero_weight: float = 1.0
+    kernels = ("weighted_median",)
     smooth = False
     updates = frozenset({"weighted_median"})
     degree = 1.0
@@ -40,7 +41,7 @@ class L1(Loss):
 
     def held(self, data, nonnegative):
         data = super().held(data, nonnegative)
-        return data if self.zero_weight == 1 else data.variant(unlisted=self.zero_weight)
+        return data if self.zero_weight == 1 else data.with_unlisted(self.zero_weight)
 
     def refuses(self, lowest, nonnegative):
         if self.zero_weight != 1 and not nonnegative:

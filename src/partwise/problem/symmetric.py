@@ -122,6 +122,8 @@ def pose_as(symmetric: bool | str, data: Data, loss: Loss, stated: Sequence[Stru
         raise IncompatibleError(
             f"symmetric={symmetric!r} goes with a nonnegative factor and no other structure, got {stated[0]}."
         )
+    if sum(1 for _ in data.rows(0)) > 1:
+        raise IncompatibleError(f"symmetric={symmetric!r} needs X in one piece, and its rows lie in several.")
     check_symmetric(data, "X", symmetric)
     if symmetric == OFF_DIAGONAL:
         data = without_diagonal(data)
@@ -158,7 +160,7 @@ def diagonal_of(data: Data) -> np.ndarray:
     n = data.shape[0]
     if data.sparse:
         return np.concatenate([sparse_matrix(X, n).diagonal(X.first)[: X.n_rows] for X in data.double().rows(0)])
-    return np.concatenate([X.values[X.first :: n + 1] * np.float64(X.scale) for X in data.double().rows(0)])
+    return np.concatenate([X.values[X.first :: n + 1] * np.float64(X.scale) for X in data.double().rows(data.natural)])
 
 
 def without_diagonal(data: Data) -> Data:

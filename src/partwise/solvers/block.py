@@ -208,10 +208,7 @@ class RowDescent(BlockDescent):
         kernel, *own = self.row_kernel(problem, mode, state)
         rule = state.boxes[mode], problem.structures[mode].ridge, *own, Chosen(rows)
         (factor,), (gains, fit) = problem.data.map(kernel, state.points, mode, *rule)
-        if rows.size < len(factor):
-            return Update(factor, problem.relative_gain(gains))
-        new = [factor if other == mode else B for other, B in enumerate(state.points)]
-        return Update(factor, problem.relative_gain(gains), fit + problem.loss.linear_part(problem.data, new))
+        return Update(factor, problem.relative_gain(gains), fit if rows.size == len(factor) else None)
 
 
 def retreat(state: State) -> None:

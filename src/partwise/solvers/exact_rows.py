@@ -47,12 +47,11 @@ def linear_programs(X: Rows, A: np.ndarray, B: np.ndarray, box: Box) -> tuple[tu
         interrupts.check()
         entries = slice(X.indptr[i], X.indptr[i + 1])
         x = X.values[entries].astype(np.float64) * X.scale
-        nonzero = np.flatnonzero(x)
-        weights = X.weights[entries][nonzero] if X.weights.size else np.ones(nonzero.size)
-        H, x = B[nonzero if X.full else X.indices[entries][nonzero]], x[nonzero]
-        masses = H.sum(axis=0)
+        weights = X.weights[entries] if X.weights.size else np.ones(x.size)
+        H, zero = B if X.full else B[X.indices[entries]], x == 0
         # all that zeros of X do under a nonnegative model
-        cost = (1.0 if X.full else X.unlisted) * np.maximum(sums - masses, 0) + box.l1
+        cost = X.unlisted * np.maximum(sums - H.sum(axis=0), 0) + weights[zero] @ H[zero] + box.l1
+        x, weights, H = x[~zero], weights[~zero], H[~zero]
         free = (lower[i] < upper[i]) & ((weights @ H > cost) | (A[i] > lower[i]))
         if not free.any():
             continue

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import kernels
 from ..checks import AT_LEAST_0, Rule, is_positive_int
+from ..data.names import factor_names
 from .base import require
 from .block import BlockDescent, Update, quadratic_only
 
@@ -58,7 +59,8 @@ class HALS(BlockDescent):
         ratios = [problem.data.n_nonzeros / (dim * problem.rank) for dim in problem.data.shape]
         solver = replace(self, sweeps=tuple(FEWEST + int(ratio / SHARE) for ratio in ratios))
         most, worth = (" and ".join(f"{number:.3g}" for number in numbers) for numbers in (solver.sweeps, ratios))
-        return solver, f"at most {most} sweeps over W and H, since a product with X costs as much as {worth}"
+        names = " and ".join(factor_names(len(ratios)))
+        return solver, f"at most {most} sweeps over {names}, since a product with X costs as much as {worth}"
 
     def prefer(self, problem):
         if not self.extrapolate:

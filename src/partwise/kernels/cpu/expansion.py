@@ -11,8 +11,8 @@ from .panels import counts_by_itself, panel_of, tasks
 from .rows import (
     base_of,
     excess,
-    inner_product,
     is_weighted,
+    linear_term,
     longest,
     loss_of,
     no_parts,
@@ -79,8 +79,8 @@ def expansion(X, A, B, beta):
 
 
 @compiled
-def _losses(X, A, panel, sums, beta, start, stop):
-    rank, base, apart = A.shape[1], base_of(X), beta == 1 and is_weighted(X)
+def _losses(X, A, panel, beta, start, stop):
+    rank, base = A.shape[1], base_of(X)
     panel, row, _ = room_for(X, panel, rank, longest(X, start, stop))
     w, used, loss, missed = np.empty(rank, A.dtype), no_parts(rank, A), 0.0, 0
     for i in range(start, stop):
@@ -90,20 +90,18 @@ def _losses(X, A, panel, sums, beta, start, stop):
         take_parts(w, row, panel, used)
         loss += loss_of(row, beta, base)
         missed += unreached(row)
-        loss += base * inner_product(w, sums) if apart else 0.0
     return loss, missed
 
 
 def losses(X, A, B, beta):
-    """The loss, for KL but for `sum Y` where all entries count 1, and how many positive entries of X have a model of
-    0."""
-    sums, whole = B.sum(axis=0, dtype=np.float64).astype(A.dtype), counts_by_itself(X, beta)
+    """The loss, and how many positive entries of X have a model of 0."""
+    whole = counts_by_itself(X, beta)
     panel = panel_of(X, B, whole)
     total, missed = zip(
         *threads.map_chunks(
-            lambda i, j: _losses(X, A, panel, sums, float(beta), i, j),
+            lambda i, j: _losses(X, A, panel, float(beta), i, j),
             tasks(X, B, whole, np.arange(A.shape[0]), A.shape[1]),
         ),
         strict=True,
     )
-    return (), (sum(total), sum(missed))
+    return (), (sum(total) + (linear_term(X, A, B) if beta == 1 else 0.0), sum(missed))

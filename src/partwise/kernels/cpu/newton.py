@@ -12,9 +12,9 @@ from .panels import counts_by_itself, panel_of, tasks
 from .rows import (
     base_of,
     excess,
-    inner_product,
     is_weighted,
     join_parts,
+    linear_term,
     longest_of,
     loss_of,
     no_parts,
@@ -314,7 +314,6 @@ def _newton(X, update, panel, sums, inner, start, stop):
         for k in range(rank):
             out[i, k] = w[k]
         loss += loss_of(row, beta, rule.base)
-        loss += rule.base * inner_product(w, sums) if apart else 0.0
     return gains, loss
 
 
@@ -334,4 +333,5 @@ def newton(X, A, B, box, l2, beta, inner, rows):
         ),
         strict=True,
     )
-    return (update.out,), (np.sum(gains, axis=0), sum(losses))
+    loss = sum(losses) + (linear_term(X, update.out, B, rows) if beta == 1 else 0.0)
+    return (update.out,), (np.sum(gains, axis=0), loss)

@@ -11,9 +11,9 @@ from .rows import (
     Row,
     base_of,
     excess,
-    inner_product,
     is_weighted,
     join_parts,
+    linear_term,
     longest_of,
     loss_of,
     no_parts,
@@ -146,7 +146,6 @@ def _newton_kl(X, update, panel, sums, inner, start, stop):
         combine(c, places, n_parts, H, length, y)
         if apart:
             read_row(X, i, panel, given)
-            loss += base * inner_product(w, sums)
         loss += loss_of(given, 1.0, base)
     return gains, loss
 
@@ -155,8 +154,7 @@ def newton_kl(X, A, B, box, l2, inner, rows):
     """Cyclic Newton steps on the entries of each row (Hsieh and Dhillon 2011, Algorithm 2): `inner = (sweeps, eps)`, at
     most so many, until one gains at most `eps` of the best one. B is what `X.indices` point into.
 
-    Also returns, as sums over rows, `gain_columns` as found on the way, and the loss after the update: but for `sum Y`
-    where all entries count 1, and complete where `X.weights` or `X.unlisted` say otherwise."""
+    Also returns, as sums over rows, `gain_columns` as found on the way, and the loss after the update."""
     kind, update = A.dtype.type, update_of(A, box, rows)
     sums = B.sum(axis=0, dtype=np.float64).astype(A.dtype)
     panel, inner = panel_of(X, B, X.full), Inner(kind(l2), *inner)
@@ -167,4 +165,5 @@ def newton_kl(X, A, B, box, l2, inner, rows):
         ),
         strict=True,
     )
-    return (update.out,), (np.sum(gains, axis=0), sum(losses))
+    loss = sum(losses) + linear_term(X, update.out, B, rows)
+    return (update.out,), (np.sum(gains, axis=0), loss)

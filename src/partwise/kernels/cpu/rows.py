@@ -254,13 +254,12 @@ def loss_of(row, beta, base):
     return total
 
 
-@helper
-def inner_product(w, slopes):
-    """`sum w slopes`, in double precision."""
-    total = 0.0
-    for k in range(w.size):
-        total += np.float64(w[k]) * np.float64(slopes[k])
-    return total
+def linear_term(X, A, B, rows=None):
+    """`sum Y` of all or some rows under KL, as often as entries without a say of their own count: sums of the factors
+    give that, and kernels add what others count more."""
+    base = (0.0 if X.full else X.unlisted) if X.weights.size or X.unlisted != 1 else 1.0
+    A = A if rows is None or rows.size == len(A) else A[rows]
+    return base * float(A.sum(axis=0, dtype=np.float64) @ B.sum(axis=0, dtype=np.float64))
 
 
 # -- rows whose model does not reach their entries -----------------------------------------------------
