@@ -225,10 +225,10 @@ class Problem:
         return replace(self, rank=kept[0].shape[1]), kept
 
     def nonzero_components(self, factors: Factors) -> Factors:
-        """The parts that are not zero; none, where all are."""
-        dead = zero_components(factors)
-        alive = [k for k in range(factors[0].shape[1]) if k not in dead]
-        return self.tied(tuple(kernels.of(A).columns(A, alive) for A in factors))
+        """Drop zero components; none is left where all are zero."""
+        zero = zero_components(factors)
+        nonzero = [k for k in range(factors[0].shape[1]) if k not in zero]
+        return self.tied(tuple(kernels.of(A).columns(A, nonzero) for A in factors))
 
     def tied(self, factors: Factors) -> Factors:
         """Factors as this problem has them, where one is made of another."""
@@ -283,8 +283,8 @@ class Problem:
 
 def zero_components(factors: Factors) -> tuple[int, ...]:
     """Components that are zero in some factor, and so add nothing."""
-    alive = np.all([np.any(kernels.of(A).column_extremes(A), axis=0) for A in factors], axis=0)
-    return tuple(np.flatnonzero(~alive).tolist())
+    nonzero = np.all([np.any(kernels.of(A).column_extremes(A), axis=0) for A in factors], axis=0)
+    return tuple(np.flatnonzero(~nonzero).tolist())
 
 
 def is_binary(factors: Factors) -> bool:

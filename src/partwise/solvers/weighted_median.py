@@ -103,9 +103,9 @@ class WeightedMedian(BlockDescent):
 
     def step(self, problem, state):
         step = super().step(problem, state)
-        dead = zero_components(state.factors)
-        if dead and state.lives and len(problem.modes) == len(problem.structures):
-            return self.revive(problem, state, dead, step)
+        zero = zero_components(state.factors)
+        if zero and state.lives and len(problem.modes) == len(problem.structures):
+            return self.reinitialise(problem, state, zero, step)
         if self.exact_blocks and step.stationarity <= state.tol and not (problem.separable and state.passes):
             return self.solve_rows(problem, state, step)
         return step
@@ -130,11 +130,11 @@ class WeightedMedian(BlockDescent):
         gains = {"gained": state.gained, "left": state.left}
         return {"passes": state.passes} | {name: problem.user_objective(gain) for name, gain in gains.items()}
 
-    def revive(self, problem: Problem, state: MedianState, dead: tuple[int, ...], step: Step) -> Step:
-        """Begin parts anew that have died, if that gains."""
+    def reinitialise(self, problem: Problem, state: MedianState, zero: tuple[int, ...], step: Step) -> Step:
+        """Re-initialise components that are zero, if that gains."""
         state.lives -= 1
         factors, rest = [A.copy() for A in state.factors], remainder(problem.data, state.factors)
-        for k in dead:
+        for k in zero:
             part, rest = next_part(problem, rest, k)
             for mode, a in enumerate(part):
                 (_, lower, upper), binary = self.rule(problem, mode, state)

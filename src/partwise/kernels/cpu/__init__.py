@@ -9,7 +9,6 @@ from .arrays import (
     astype,
     clip,
     column_extremes,
-    column_norms,
     column_sums,
     columns,
     concatenate,

@@ -63,11 +63,6 @@ def column_sums(A):
     return A.sum(axis=0, dtype=np.float64)
 
 
-def column_norms(A):
-    """In double precision, (rank,)."""
-    return np.sqrt(np.einsum("ik,ik->k", A, A, dtype=np.float64))
-
-
 def column_extremes(A):
     """Smallest and largest entry of each column, (rank,) each."""
     return A.min(axis=0), A.max(axis=0)

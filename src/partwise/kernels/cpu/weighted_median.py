@@ -197,7 +197,7 @@ def _gather(row, panel, used):
 @helper
 def _sweep(used, sizes, rule, bounds, left, H, nothing):
     """Every listed weight to its best value, where there are sweeps; returns how many were not there."""
-    unsettled = 0
+    n_suboptimal = 0
     low, high = bounds
     for p in range(used.number[0]):
         k, a = used.parts[p], used.c[p]
@@ -211,15 +211,15 @@ def _sweep(used, sizes, rule, bounds, left, H, nothing):
             new, gain = _median(weight, left, H)
         new = used.c.dtype.type(new)
         if new != a:
-            unsettled += gain > nothing
+            n_suboptimal += gain > nothing
             if rule.sweeps > 0:
                 used.c[p] = new
                 _shift(left, H, weight.place, new - a)
-    return unsettled
+    return n_suboptimal
 
 
 @compiled
-def _weighted_median(X, update, panel, magnitudes, rule, unsettled, start, stop):
+def _weighted_median(X, update, panel, magnitudes, rule, n_suboptimal, start, stop):
     """Returns the loss after the update."""
     A, out, rank, loss = update.A, update.out, update.A.shape[1], 0.0
     panel, row, length = room_for(X, panel, rank, longest_of(X, update.rows, start, stop))
@@ -249,7 +249,7 @@ def _weighted_median(X, update, panel, magnitudes, rule, unsettled, start, stop)
         _shift(left, panel.H, np.int64(0), A.dtype.type(0))
         for sweep in range(max(rule.sweeps, 1)):
             found = _sweep(used, sizes, rule, bounds, left, panel.H, NOTHING * nothing)
-            unsettled[i] = found if sweep == 0 else unsettled[i]
+            n_suboptimal[i] = found if sweep == 0 else n_suboptimal[i]
             if found == 0:
                 break
         for k in range(rank):
@@ -270,15 +270,15 @@ def weighted_median(X, A, B, box, l2, binary, sweeps, rows):
 
     Also returns how many weights of each row were not at their best value, and the loss of these rows afterwards."""
     l1, lower, upper = box
-    update, unsettled = update_of(A, (float(l1), lower, upper), rows), np.zeros(A.shape[0], np.int64)
+    update, n_suboptimal = update_of(A, (float(l1), lower, upper), rows), np.zeros(A.shape[0], np.int64)
     whole, rule = X.full and X.weights.size == 0, Rule(float(l2), float(X.unlisted), binary, sweeps)
     panel, sums = panel_of(X, B, whole), np.abs(B).sum(axis=0, dtype=np.float64).astype(A.dtype)
     magnitudes = Magnitudes(panel.B if whole or B.min(initial=0) >= 0 else np.abs(panel.B), sums)
     loss = threads.map_chunks(
-        lambda i, j: _weighted_median(X, update, panel, magnitudes, rule, unsettled, i, j),
+        lambda i, j: _weighted_median(X, update, panel, magnitudes, rule, n_suboptimal, i, j),
         tasks(X, B, whole, rows, 4 * A.shape[1]),
     )
-    return (update.out, unsettled), (sum(loss),)
+    return (update.out, n_suboptimal), (sum(loss),)
 
 
 @compiled
