@@ -26,12 +26,13 @@ FITS = [
 
 
 SINGLE = re.compile("float32|single_precision")
-SAMPLE = re.compile(r"\[(nonnegative|0.3)-(hals|gcd|newton_kl)\]|drop_in|test_same_bits|gather")
+SAMPLE = re.compile(r"\[(nonnegative|0.3)-(hals|gcd)\]|drop_in|test_same_bits|gather")
 
 
 # processes of their own, and searches among tied entries, of which the others run
 LONG = re.compile(
     r"test_memory|test_bench|in_a_terminal|start_at_once|killed_at_some|more_iterations_than|loky"
+    r"|(Dictionary|gcd).*check_estimators_dtypes"
     r"|plain_loops_are_vector_code(?!.*gather)|exact_dictionary|structureless_noise|small_losses_beside|never_rises$"
     r"|test_converges.*(orthogonal|hoyer|unimodal|group_sparsity|equal_nonzeros).*admm|test_degenerate_data\[.*60"
 )

@@ -38,7 +38,8 @@ INSIDE = {
         "numba.core.serialize": ["dumps"],
     },
     "kernels/cpu/simd/sizes.py": {"numba.core.registry": ["cpu_target"]},
-    "kernels/cpu/simd/llvm.py": {
+    "kernels/cpu/simd/llvm.py": {"llvmlite": ["ir"]},
+    "kernels/cpu/simd/vectors.py": {
         "llvmlite": ["ir"],
         "numba.core": ["cgutils"],
         "numba.core.errors": ["TypingError"],
