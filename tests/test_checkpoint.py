@@ -223,7 +223,7 @@ def test_resuming_leaves_the_random_numbers_of_others_alone(tmp_path):
 
 def child(path, solver):
     """Runs until it is killed: every iteration waits a little."""
-    slow = {"callbacks": [lambda record, factors: time.sleep(0.002)], "max_iter": 100_000, "tol": 0, "n_init": 1}
+    slow = {"callbacks": [lambda record, factors: time.sleep(0.01)], "max_iter": 100_000, "tol": 0, "n_init": 1}
     run(checkpoint=(path, 0.0), solver=solver, **slow)
 
 
