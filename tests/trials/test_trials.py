@@ -130,8 +130,8 @@ def test_what_blocks_cannot_do_is_refused():
 
 def test_what_is_left_of_x_keeps_no_earlier_rest():
     data = as_data(MATRIX)
-    first = remainder(data, [np.ones((dim, 1)) for dim in MATRIX.shape])
-    second = remainder(first, [np.ones((dim, 1)) for dim in MATRIX.shape])
+    first = remainder(data, [np.ones((dim, 1)) for dim in MATRIX.shape], range(2))
+    second = remainder(first, [np.ones((dim, 1)) for dim in MATRIX.shape], range(2))
     assert second.source is data
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ class Remainder(Data):
     """What parts leave of X, where that is positive, at its listed entries."""
 
     source: Data
-    unfolded: tuple[tuple[Rows, ...], ...]  # blocks of rows, by mode
+    unfolded: dict[int, tuple[Rows, ...]]  # blocks of rows, of the modes that are asked for
 
     def rows(self, mode):
         return iter(self.unfolded[mode])
@@ -26,13 +26,13 @@ class Remainder(Data):
         return self.source.others(factors, mode, rows)
 
 
-def remainder(data: Data, factors: Sequence[np.ndarray]) -> Remainder:
-    """Of X less `[[factors]]`."""
+def remainder(data: Data, factors: Sequence[np.ndarray], modes: Iterable[int]) -> Remainder:
+    """Of X less `[[factors]]`, unfolded along these modes."""
 
     def less(X: Rows, mode: int) -> Rows:
         A, B = factors[mode][X.first : X.first + X.n_rows], data.others(factors, mode, X)
         left = kernels.of(A).residuals(X, A, B)
         return X._replace(values=np.maximum(left, 0, out=left), scale=A.dtype.type(1))
 
-    unfolded = tuple(tuple(less(X, mode) for X in data.rows(mode)) for mode in range(len(data.shape)))
+    unfolded = {mode: tuple(less(X, mode) for X in data.rows(mode)) for mode in modes}
     return Remainder(data.shape, data.dtype, 1.0, getattr(data, "source", data), unfolded)

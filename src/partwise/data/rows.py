@@ -20,11 +20,11 @@ def in_unit(values: np.ndarray, inverse_scale: tuple) -> tuple[np.ndarray, Any]:
     return (values, before) if after == 1 else (values * before, after)
 
 
-def full_rows(array: np.ndarray, inverse_scale: tuple, first: int = 0) -> Rows:
+def full_rows(array: np.ndarray, inverse_scale: tuple) -> Rows:
     """Of an array in C order, (rows, columns)."""
     values, scale = in_unit(array.ravel(), inverse_scale)
     indptr, none = np.arange(array.shape[0] + 1) * array.shape[1], np.empty(0, scale.dtype)
-    return Rows(first, indptr, np.empty(0, np.int32), values, scale, True, none, 1.0)
+    return Rows(0, indptr, np.empty(0, np.int32), values, scale, True, none, 1.0)
 
 
 def sparse_matrix(X: Rows, width: int) -> sparse.csr_array:

@@ -36,7 +36,7 @@ class GreedyL1(Init):
         shapes = [(dim, problem.rank) for dim in problem.data.shape]
         zeros = (np.zeros(shape, problem.data.dtype) for shape in shapes)
         factors = [s.prox(A, 0.0) for s, A in zip(problem.structures, zeros, strict=True)]
-        rest = remainder(problem.data, factors)
+        rest = remainder(problem.data, factors, range(len(factors)))
         with yielding():
             for k in range(problem.rank):
                 part, rest = next_part(problem, rest, k)
@@ -57,7 +57,7 @@ def next_part(problem: Problem, rest: Data, k: int) -> tuple[list[np.ndarray], R
             settled &= not n_suboptimal.any()
         if settled:
             break
-    return part, remainder(rest, part)
+    return part, remainder(rest, part, range(len(part)))
 
 
 def begun(rest: Data) -> list[np.ndarray]:

@@ -122,7 +122,7 @@ class Residual:
         if not self.data.sparse:
             return np.concatenate([np.square(np.maximum(block, 0)).sum(axis=1) for block in self.blocks()])
         parts = (A if A.shape[1] else np.zeros((len(A), 1), A.dtype) for A in self.factors)  # the kernel needs one
-        return remainder(self.data, tuple(parts)).row_sums(0, 2.0)
+        return remainder(self.data, tuple(parts), [0]).row_sums(0, 2.0)
 
     def largest(self):
         if self.data.sparse and not self.small:

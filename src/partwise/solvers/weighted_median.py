@@ -133,7 +133,7 @@ class WeightedMedian(BlockDescent):
     def reinitialise(self, problem: Problem, state: MedianState, zero: tuple[int, ...], step: Step) -> Step:
         """Re-initialise components that are zero, if that gains."""
         state.lives -= 1
-        factors, rest = [A.copy() for A in state.factors], remainder(problem.data, state.factors)
+        factors, rest = [A.copy() for A in state.factors], remainder(problem.data, state.factors, problem.modes)
         for k in zero:
             part, rest = next_part(problem, rest, k)
             for mode, a in enumerate(part):
