@@ -58,6 +58,7 @@ def spoiled(value):
     return bad
 
 
+CUBE = np.ones((2, 2, 2))
 BAD = {
     "NaN": ((spoiled(np.nan), 3), {}, "X contains 1 NaN entries"),
     "infinity": ((spoiled(np.inf), 3), {}, "X contains 1 infinite entries"),
@@ -66,7 +67,16 @@ BAD = {
     "strings": (([["a", "b"]], 1), {}, "X must be a matrix of numbers"),
     "empty": ((np.empty((0, 3)), 1), {}, "X must be a matrix of numbers"),
     "one dimension": ((np.ones(3), 1), {}, "X must be a matrix of numbers"),
-    "three dimensions": ((np.ones((2, 2, 2)), 1), {}, "X must be a matrix of numbers"),
+    "no slices": ((np.ones((2, 0, 2)), 1), {}, "X must be a matrix of numbers"),
+    "structures of a pair": ((CUBE, 1), {"structure_W": "l1(1)"}, "for matrices, and X has 3 modes: state structures="),
+    "too few structures": ((CUBE, 1), {"structures": ["l1(1)"]}, "each of the 3 modes of X, None .* got 1$"),
+    "one for all modes": ((CUBE, 1), {"structures": "l1(1)"}, "structures must be a list .* got 'l1"),
+    "said twice": ((X, 1), {"structures": [None] * 2, "structure_W": "l1(1)"}, "give only one of them"),
+    "NaN in a tensor": ((CUBE * np.nan, 1), {}, "X contains 8 NaN entries"),
+    "negative tensor": ((-CUBE, 1), {}, "Negative values in data"),
+    "two factors of three": ((CUBE, 1), {"init": (CUBE[0], CUBE[0])}, "must be 3 factors, each .* got 2 items"),
+    "factor shape": ((CUBE, 1), {"init": (CUBE[0],) * 3}, r"the initial A1 has shape \(2, 2\), .* need \(2, 1\)"),
+    "normalize by a pair": ((CUBE, 1), {"normalize": "W"}, "normalize must be 'balanced', None, 'A1', 'A2', 'A3'"),
     "rank 0": ((X, 0), {}, "the rank must be a whole number >= 1"),
     "rank 1.5": ((X, 1.5), {}, "the rank must be a whole number >= 1"),
     "rank True": ((X, True), {}, "the rank must be a whole number >= 1"),

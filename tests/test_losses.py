@@ -229,7 +229,7 @@ def test_counts_out_of_reach_are_warned_of():
     model = pw.NMF(3, loss="kl", init="random", random_state=0).fit(X)
     new = X[:6].copy()
     new[1, 9], new[3, 9] = 4, 1  # a word that no training document had
-    with pytest.warns(UserWarning, match="2 positive entries of X have W H = 0"):
+    with pytest.warns(UserWarning, match="2 positive entries of X have a model of 0"):
         W = model.transform(new)
     known = np.delete(np.arange(40), 9)
     part = pw.NMF(3, loss="kl").fit(X[:, known])

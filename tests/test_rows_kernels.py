@@ -6,7 +6,7 @@ from scipy.optimize import nnls
 
 from partwise import kernels
 from partwise.kernels import threads
-from partwise.kernels.records import Box, Rows
+from partwise.kernels.records import Box, Others, Rows
 
 of = kernels.of(np.zeros(1))
 DIM, OTHER, RANK = 17, 29, 4
@@ -89,10 +89,10 @@ def box_of(lower=0.0, l1=0.0):
 def test_values_and_derivatives_count_entries_by_their_weights(kind, beta):
     rows, X, total, A, B = setting(kind, beta)
     Y = A @ B.T
-    (), (loss, missed) = of.losses(rows, A, B, beta)
+    (), (loss, missed) = of.losses(rows, A, Others(B), beta)
     assert loss == pytest.approx(value(X, total, Y, beta), rel=1e-10)
     assert missed == 0
-    (minus, plus, curvature), () = of.expansion(rows, A, B, beta)
+    (minus, plus, curvature), () = of.expansion(rows, A, Others(B), beta)
     assert np.allclose(minus, (total * X * Y ** (beta - 2)) @ B, rtol=1e-10)
     assert np.allclose(plus, (total * Y ** (beta - 1)) @ B, rtol=1e-10)
     second = max(beta - 1, 0) * Y ** (beta - 2) + max(2 - beta, 0) * X * Y ** (beta - 3)
@@ -103,9 +103,9 @@ def test_values_and_derivatives_count_entries_by_their_weights(kind, beta):
 def test_the_linear_term_of_kl_is_in_every_loss(listed):
     X, A, B = (np.random.default_rng(0).uniform(0.1, 1, shape) for shape in ((DIM, OTHER), (DIM, RANK), (OTHER, RANK)))
     rows, ones = rows_of(X, np.ones(X.shape, bool) if listed else None), np.ones(X.shape)
-    assert of.losses(rows, A, B, 1.0)[1][0] == pytest.approx(value(X, ones, A @ B.T, 1.0), rel=1e-10)
+    assert of.losses(rows, A, Others(B), 1.0)[1][0] == pytest.approx(value(X, ones, A @ B.T, 1.0), rel=1e-10)
     for chosen in (np.arange(DIM), np.arange(1, DIM)):
-        (new,), (_, loss) = of.newton_kl(rows, A, B, box_of(), 0.0, (1, 0.0), chosen)
+        (new,), (_, loss) = of.newton_kl(rows, A, Others(B), box_of(), 0.0, (1, 0.0), chosen)
         assert loss == pytest.approx(value(X[chosen], ones[chosen], new[chosen] @ B.T, 1.0), rel=1e-10)
 
 
@@ -124,9 +124,9 @@ def test_rows_fall_to_where_the_weighted_objective_is_stationary(kernel, kind, b
     def update(A, steps):
         box, chosen = box_of(lower, l1), np.arange(DIM)
         if kernel == "newton":
-            (new,), (_, loss) = of.newton(rows, A, B, box, l2, beta, (steps, 0.0, True), chosen)
+            (new,), (_, loss) = of.newton(rows, A, Others(B), box, l2, beta, (steps, 0.0, True), chosen)
         else:
-            (new,), (_, loss) = of.newton_kl(rows, A, B, box, l2, (steps, 0.0), chosen)
+            (new,), (_, loss) = of.newton_kl(rows, A, Others(B), box, l2, (steps, 0.0), chosen)
         assert loss == pytest.approx(value(X, total, new @ B.T, beta), rel=1e-10, abs=1e-10)
         return new
 
@@ -150,7 +150,7 @@ def test_least_squares_on_observed_entries_is_that_of_every_row_by_itself(dtype)
     X, A, B = (M.astype(dtype) for M in (X, A, B))
     rows = rows_of(X, listed, unlisted=0.0)._replace(weights=np.zeros(0, dtype))
     box = Box(dtype(0), np.zeros((1, RANK), dtype), np.full((1, RANK), np.inf, dtype))
-    (new,), (_, loss) = of.newton(rows, A, B, box, 0.0, 2.0, (20, 0.0, True), np.arange(DIM))
+    (new,), (_, loss) = of.newton(rows, A, Others(B), box, 0.0, 2.0, (20, 0.0, True), np.arange(DIM))
     total = 0.0
     for x, own, w in zip(X, listed, new, strict=True):
         expected, norm = nnls(B[own].astype(float), x[own].astype(float))
@@ -163,7 +163,7 @@ def test_what_counts_nothing_is_not_missed_by_the_model():
     X, A, B = np.ones((1, 6)), np.ones((1, 1)), np.array([[1.0], [0], [1], [0], [1], [1]])
     weights = np.array([[1.0, 0, 1, 1, 1, 1]])
     for listed in (None, np.ones((1, 6), bool)):
-        assert of.losses(rows_of(X, listed, weights), A, B, 1.0)[1][1] == 1
+        assert of.losses(rows_of(X, listed, weights), A, Others(B), 1.0)[1][1] == 1
 
 
 def test_a_row_of_zeros_is_given_mass_where_its_weights_are():
@@ -172,7 +172,7 @@ def test_a_row_of_zeros_is_given_mass_where_its_weights_are():
     for start in (np.zeros_like(A), A):
         for kernel, inner in ((of.newton_kl, (500, 0.0)), (of.newton, (60, 0.0, True))):
             beta = () if kernel is of.newton_kl else (1.0,)
-            (new,), (_, loss) = kernel(rows, start, B, box_of(), 0.01, *beta, inner, np.arange(DIM))
+            (new,), (_, loss) = kernel(rows, start, Others(B), box_of(), 0.01, *beta, inner, np.arange(DIM))
             found.append(loss + 0.005 * np.square(new).sum())
     assert np.allclose(found, found[0], rtol=1e-7)
 
@@ -197,13 +197,14 @@ def test_a_weight_of_an_entry_is_its_number_of_copies(signed):
         ):
             for sweeps in (1, 7):
                 rule = box, 0.05, False, sweeps, np.arange(1)
-                (one, left), (loss,) = of.weighted_median(given[0], a, given[1], *rule)
-                (other, expected), (total,) = of.weighted_median(copies[0], a, copies[1], *rule)
+                (one, left), (loss,) = of.weighted_median(given[0], a, Others(given[1]), *rule)
+                (other, expected), (total,) = of.weighted_median(copies[0], a, Others(copies[1]), *rule)
                 assert np.allclose(one, other, atol=1e-10)
                 assert np.array_equal(left, expected)
                 assert loss == pytest.approx(total, abs=1e-10)
             one, other = (
-                of.smooth_l1(rows, a, other, box, 0.05, False, np.full(1, 0.1))[0][0] for rows, other in (given, copies)
+                of.smooth_l1(rows, a, Others(other), box, 0.05, False, np.full(1, 0.1))[0][0]
+                for rows, other in (given, copies)
             )
             assert np.allclose(one, other, atol=1e-10)
 
@@ -216,8 +217,8 @@ def test_medians_see_entries_that_are_not_listed_as_zeros_with_a_weight(kind, bi
         A, B = np.round(A), np.round(B)
     box = box_of()._replace(upper=np.full((1, RANK), 1.0 if binary else np.inf))
     rule = box, 0.0, binary, 2, np.arange(DIM)
-    (new, left), (loss,) = of.weighted_median(rows, A, B, *rule)
-    (other, expected), _ = of.weighted_median(rows_of(X, None, total), A, B, *rule)
+    (new, left), (loss,) = of.weighted_median(rows, A, Others(B), *rule)
+    (other, expected), _ = of.weighted_median(rows_of(X, None, total), A, Others(B), *rule)
     assert loss == pytest.approx(np.sum(total * np.abs(X - new @ B.T)), rel=1e-10)
     assert np.allclose(new, other, atol=1e-10)
     assert np.array_equal(left, expected)
@@ -228,7 +229,9 @@ def test_smoothed_differences_leave_missing_entries_out(together):
     for kind in ("some, missing", "some, weighted, missing"):
         rows, X, total, A, B = setting(kind, 1.0)
         rule = box_of(), 0.1, together, np.full(DIM, 0.2)
-        ((new,), ()), ((other,), ()) = (of.smooth_l1(given, A, B, *rule) for given in (rows, rows_of(X, None, total)))
+        ((new,), ()), ((other,), ()) = (
+            of.smooth_l1(given, A, Others(B), *rule) for given in (rows, rows_of(X, None, total))
+        )
         assert np.allclose(new, other, atol=1e-10)
 
 
@@ -258,5 +261,5 @@ def test_residuals_are_those_of_the_listed_entries(listed):
     rng = np.random.default_rng(6)
     X, A, B = (rng.normal(size=shape) for shape in ((DIM, OTHER), (DIM, RANK), (OTHER, RANK)))
     chosen = rng.uniform(size=X.shape) < 0.5 if listed else np.ones(X.shape, bool)
-    found = of.residuals(rows_of(X, chosen if listed else None), A, B)
+    found = of.residuals(rows_of(X, chosen if listed else None), A, Others(B))
     assert np.allclose(found, (X - A @ B.T)[chosen], atol=1e-12)

@@ -1,6 +1,7 @@
 """partwise: nonnegative data taken apart into meaningful parts."""
 
 from . import datasets, init, losses, metrics, oracles, solvers, structures
+from .data.tensor import SparseTensor
 from .estimators import NMF, Dictionary, non_negative_factorization
 from .factorize import factorize
 from .io import load
@@ -14,6 +15,7 @@ __all__ = [
     "Dictionary",
     "Problem",
     "Result",
+    "SparseTensor",
     "datasets",
     "factorize",
     "init",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -47,6 +48,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     loss="frobenius",
     structure_W: Structure | None = None,
     structure_H: Structure | None = None,
+    structures: Sequence[Structure | str | None] | None = None,
     symmetric: bool | str = False,
     solver="auto",
     init=None,
@@ -64,28 +66,31 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     sort: bool = True,
     random_state=None,
 ) -> Result:
-    """Take a matrix apart: `X ~ W H`.
+    """Take a matrix or a tensor apart: `X ~ W H`, or `X ~ [[A_1, ..., A_d]]`, a sum of `rank` outer products.
 
-    Minimises `loss(X, W H) + g_W(W) + g_H(H)`; where symmetric, `1/2 |X - A A'|^2`.
+    Minimises `loss(X, [[A_1, ..., A_d]]) + sum_i g_i(A_i)`; where symmetric, all factors are one.
 
     Parameters
     ----------
-    X : array-like or SciPy sparse matrix of shape (n_samples, n_features)
-        The data; float32 is computed in float32 (in float64 for a beta below 1), everything else in float64.
+    X : array-like, SciPy sparse matrix of shape (n_samples, n_features), or SparseTensor
+        The data, an array of any order >= 2; float32 is computed in float32 (in float64 for a beta below 1), everything
+        else in float64.
     rank : int
         Number of parts.
     loss : str, number or Loss
         "frobenius" for `1/2 |X - W H|^2`, "kl" for counts, "itakura-saito" for power spectra, a number for the
         beta-divergence of that beta, "l1" for the sum of absolute differences, or an object of `partwise.losses`.
     structure_W, structure_H : Structure, optional
-        What is wanted of each factor, taken literally; None means nonnegative. See `partwise.structures`.
+        What is wanted of each factor of a matrix, taken literally; None means nonnegative. See `partwise.structures`.
+    structures : sequence of Structure, optional
+        The same for any order, one for each mode. Arrays in them, such as fixed parts, are (dim, rank) for a tensor.
     symmetric : bool or "off-diagonal"
-        Whether W is to be H', for a symmetric X >= 0: similarities, networks. Least squares and a nonnegative factor
-        only. "off-diagonal": the diagonal of X does not count.
+        Whether all factors are to be one, for a symmetric X >= 0: similarities, networks, moments. Least squares and a
+        nonnegative factor only. "off-diagonal": the diagonal of a matrix does not count.
     solver : str or Solver
         A name, a configured solver such as ``solvers.HALS(sweeps=5)``, or "auto" for what measured best.
-    init : str, Init, (W, H) or Result, optional
-        Where to start; where symmetric, W alone is taken of a pair. None: "nndsvda" if the rank is at most
+    init : str, Init, (W, H), factors of a tensor, or Result, optional
+        Where to start; where symmetric, the first factor alone is taken. None: "nndsvda" if the rank is at most
         min(X.shape), X and the factors are nonnegative and no parts are given, else "random"; for the L1 loss
         "smooth-l1".
     n_init : int, optional
@@ -124,10 +129,10 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     limits = Limits(max_iter, tol, target, time_limit)
     control = Control(limits, checked_callbacks(callbacks), until_fit=n_init is None)  # the time begins to run
     with limited(checked_threads(n_threads)), ExitStack() as stack:
-        data = as_data(checked_data(X))
+        data = as_data(checked_data(X, any_order=True))
         stack.enter_context(interrupts.held())
         rank = checked_rank(rank)
-        stated = tuple(NonNegative() if s is None else resolve("structure", s) for s in (structure_W, structure_H))
+        stated = stated_structures(len(data.shape), structure_W, structure_H, structures)
         symmetric = checked_symmetric(symmetric)
         if symmetric and structure_H is not None:
             raise ValueError(f"with symmetric={symmetric!r} there is one factor: state structure_W, not structure_H")
@@ -168,6 +173,30 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     return result
 
 
+def stated_structures(order: int, structure_W, structure_H, structures) -> tuple[Structure, ...]:
+    """What is asked of each factor, from either way to say it."""
+    if structures is None:
+        pair = structure_W, structure_H
+        if order == 2:
+            structures = pair
+        elif pair != (None, None):
+            raise ValueError(
+                f"structure_W and structure_H are for matrices, and X has {order} modes: state structures=[...], one "
+                "for each mode, None where it is only to be nonnegative"
+            )
+        else:
+            structures = [None] * order
+    elif structure_W is not None or structure_H is not None:
+        raise ValueError("structures says what structure_W and structure_H say: give only one of them")
+    if isinstance(structures, str | Structure) or not isinstance(structures, Sequence) or len(structures) != order:
+        given = f"{len(structures)}" if isinstance(structures, list | tuple) else repr(structures)
+        raise ValueError(
+            f"structures must be a list of one structure for each of the {order} modes of X, None where a factor is "
+            f"only to be nonnegative; got {given}"
+        )
+    return tuple(NonNegative() if s is None else resolve("structure", s) for s in structures)
+
+
 def warn_if_infeasible(certified: Certificate, stated: tuple[Structure, ...]) -> None:
     for name, violation, structure in zip(factor_names(len(stated)), certified.violations, stated, strict=True):
         if violation > 0:
@@ -181,9 +210,9 @@ def warn_if_infeasible(certified: Certificate, stated: tuple[Structure, ...]) ->
 def warn_if_unreached(certified: Certificate) -> None:
     if certified.unreached:
         warn(
-            f"{certified.unreached} positive entries of X have W H = 0, where this loss is infinite: they are counted "
-            "with W H at a tiny share of X. The parts that are held are 0 there (features that were not seen before? "
-            "then leave them out, or fit again with them), or the start or the bounds keep them at 0."
+            f"{certified.unreached} positive entries of X have a model of 0, where this loss is infinite: they are "
+            "counted with a model at a tiny share of X. The parts that are held are 0 there (features that were not "
+            "seen before? then leave them out, or fit again with them), or the start or the bounds keep them at 0."
         )
 
 
@@ -217,27 +246,34 @@ def make_result(problem: Problem, run: Run, certified: Certificate, stated: tupl
 
 
 def warn_if_overcomplete(problem: Problem, solver: Solver) -> None:
-    """Where `X I` and `I X` are answers: more parts than the smaller side of X, which nothing else is wanted of."""
-    smaller = min(problem.data.shape)
+    """Where `X I` and `I X` are answers: more parts than the smaller side of X, or a tensor has fibers along its
+    longest mode, which nothing else is wanted of."""
+    shape, matrix = problem.data.shape, len(problem.data.shape) == 2
+    most = math.prod(shape) // max(shape)
     plain = all(s.elementwise is not None and s.elementwise.plain for s in problem.structures)
-    if problem.rank > smaller and plain and not problem.symmetric and not solver.rank_is_limit:
+    if problem.rank > most and plain and not problem.symmetric and not solver.rank_is_limit:
+        model, limit = (
+            ("W H", "min(X.shape)") if matrix else ("the model", "the number of fibers along its longest mode")
+        )
+        stated = "structure_W and structure_H" if matrix else "structures"
         warn(
-            f"rank {problem.rank} is above min(X.shape) = {smaller}: W H can be X itself in many ways, and parts "
-            "mean little. Take a smaller rank, or say more of the factors with structure_W and structure_H."
+            f"rank {problem.rank} is above {limit} = {most}: {model} can be X itself in many ways, and parts mean "
+            f"little. Take a smaller rank, or say more of the factors with {stated}."
         )
 
 
 def make_starts(problem: Problem, spec, n_init: int | None, solver: Solver) -> list[Init]:
     """As many starts as asked for, or as the solver takes, from a name, an Init, arrays or a Result."""
     spec = solver.default_init if spec is None else spec
+    order = len(problem.data.shape)
     if n_init is None:
-        n_init = solver.starts(problem) if spec is None or as_init(spec).seeded else 1
+        n_init = solver.starts(problem) if spec is None or as_init(spec, order).seeded else 1
     if not is_positive_int(n_init):
         raise ValueError(f"n_init must be a whole number >= 1, got {n_init!r}")
     if spec is None:
         first = init_for(problem)
         return [first] + [first if first.seeded else Random()] * (n_init - 1)
-    start = as_init(spec)
+    start = as_init(spec, order)
     if start.for_l1 and problem.loss.smooth:
         warn(f"init={start.name!r} fits the L1 loss, and is made for it: for {problem.loss} use init=None or 'random'")
     if n_init > 1 and start is solver.default_init:
@@ -263,13 +299,15 @@ def init_for(problem: Problem) -> Init:
     return resolve("init", problem.loss.start or ("nndsvda" if applies else "random"))
 
 
-def as_init(spec) -> Init:
+def as_init(spec, order: int) -> Init:
+    """What a start is of data with so many modes."""
     if isinstance(spec, Result):
         return Given(tuple(spec.factors))
+    arrays = "a pair (W, H)" if order == 2 else f"{order} factors, each (dim, rank)"
     if isinstance(spec, tuple | list):
-        if len(spec) != 2:
-            raise ValueError(f"init as arrays must be a pair (W, H), got {len(spec)} items")
+        if len(spec) != order:
+            raise ValueError(f"init as arrays must be {arrays}, got {len(spec)} items")
         return Given.public(*spec)
     if isinstance(spec, np.ndarray):
-        raise TypeError(f"init as arrays must be a pair (W, H), got one array of shape {spec.shape}")
+        raise TypeError(f"init as arrays must be {arrays}, got one array of shape {spec.shape}")
     return resolve("init", spec)

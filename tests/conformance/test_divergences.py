@@ -9,6 +9,7 @@ from partwise import kernels
 from partwise.data import as_data
 from partwise.kernels import threads
 from partwise.kernels.cpu.divergences import logarithm
+from partwise.kernels.records import Others
 from partwise.losses import KL, Beta
 
 BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0]
@@ -84,7 +85,7 @@ def test_one_weight_goes_to_its_best_value(l1, l2, box, store):
     lower, upper = box.get("lower", 0.0), box.get("upper", 50.0)
     A = np.clip(A, lower, upper)
     data, full = as_data(store(X)), full_box(1, l1=l1, **box)
-    (new,), _ = kernels.of(A).newton_kl(next(data.rows(0)), A, B, full, l2, (60, 0.0), np.arange(len(A)))
+    (new,), _ = kernels.of(A).newton_kl(next(data.rows(0)), A, Others(B), full, l2, (60, 0.0), np.arange(len(A)))
     for x, w in zip(X, new[:, 0], strict=True):
         best = minimize_scalar(
             lambda t, x=x: Beta(1).value(x[None], t * B.T) + l1 * t + l2 / 2 * t * t,
@@ -110,7 +111,7 @@ def test_rows_go_to_their_optimum(beta, store, rank, penalty):
     def objective(w, x):
         return loss.value(x[None], w[None] @ B.T) + l1 * w.sum() + l2 / 2 * w @ w
 
-    (new,), _ = kernels.of(A).newton(next(data.rows(0)), A, B, full, l2, beta, (80, 0.0, True), rows)
+    (new,), _ = kernels.of(A).newton(next(data.rows(0)), A, Others(B), full, l2, beta, (80, 0.0, True), rows)
     for i in rows:
         w, x = new[i], X[i]
         assert objective(w, x) <= objective(A[i], x)
@@ -125,7 +126,7 @@ def test_rows_go_to_their_optimum(beta, store, rank, penalty):
             )
             assert objective(w, x) <= found.fun + 1e-6 * (1 + abs(found.fun))
     if beta == 1:
-        (other,), _ = kernels.of(A).newton_kl(next(data.rows(0)), A, B, full, l2, (400, 0.0), rows)
+        (other,), _ = kernels.of(A).newton_kl(next(data.rows(0)), A, Others(B), full, l2, (400, 0.0), rows)
         for i in rows:
             assert objective(other[i], X[i]) == pytest.approx(objective(new[i], X[i]), rel=1e-6)
 
@@ -154,9 +155,11 @@ def test_no_step_raises_the_objective(kernel, seed):
         P, Q = (A, B) if mode == 0 else (B, A)
         rows = np.arange(len(P))
         if kernel == "newton_kl":
-            (P,), _ = kernels.of(P).newton_kl(next(data.rows(mode)), P, Q, full, l2, (1, 0.0), rows)
+            (P,), _ = kernels.of(P).newton_kl(next(data.rows(mode)), P, Others(Q), full, l2, (1, 0.0), rows)
         else:
-            (P,), _ = kernels.of(P).newton(next(data.rows(mode)), P, Q, full, l2, beta, (1, 0.0, bool(seed % 2)), rows)
+            (P,), _ = kernels.of(P).newton(
+                next(data.rows(mode)), P, Others(Q), full, l2, beta, (1, 0.0, bool(seed % 2)), rows
+            )
         A, B = (P, Q) if mode == 0 else (Q, P)
         after = objective(A, B)
         assert after <= before * (1 + 1e-11)
@@ -168,7 +171,7 @@ def test_a_row_of_zeros_is_given_mass():
     X, A, B = setting(1.0, 4)
     data, rows = as_data(sparse.csr_array(X)), np.arange(len(A))
     new, old = (
-        kernels.of(A).newton_kl(next(data.rows(0)), start, B, full_box(4), 0.0, (300, 0.0), rows)[0][0]
+        kernels.of(A).newton_kl(next(data.rows(0)), start, Others(B), full_box(4), 0.0, (300, 0.0), rows)[0][0]
         for start in (np.zeros_like(A), A)
     )
     assert np.allclose(new, old, atol=1e-5)

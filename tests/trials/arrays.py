@@ -7,6 +7,7 @@ import numpy as np
 from partwise import kernels
 from partwise.data import Data, Dense
 from partwise.kernels import cpu
+from partwise.kernels.records import Others
 
 
 class Elsewhere:
@@ -56,7 +57,7 @@ class ElsewhereData(Data):
             yield X._replace(values=Elsewhere(X.values))
 
     def others(self, factors, mode, rows):
-        return factors[1 - mode]
+        return Others(factors[1 - mode])
 
 
 def opened(value):

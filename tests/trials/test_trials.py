@@ -15,7 +15,7 @@ from partwise.data.remainder import remainder
 from partwise.errors import IncompatibleError
 from partwise.init import Random
 from partwise.kernels import cpu
-from partwise.kernels.records import Box
+from partwise.kernels.records import Box, Others
 from partwise.problem import pose
 from partwise.problem.symmetric import pose_as
 from partwise.registry import refusal
@@ -139,7 +139,7 @@ def test_what_is_left_of_x_keeps_no_earlier_rest():
 def test_linear_programs_see_the_weights_of_listed_zeros(weights, best):
     X = next(as_data(np.array([[0.0, 0, 3, 3]])).rows(0))._replace(weights=np.array(weights, float))
     box = Box(0.0, np.zeros((1, 1)), np.full((1, 1), np.inf))
-    (found,), _ = linear_programs(X, np.full((1, 1), 3.0 - best), np.ones((4, 1)), box)
+    (found,), _ = linear_programs(X, np.full((1, 1), 3.0 - best), Others(np.ones((4, 1))), box)
     assert found[0, 0] == pytest.approx(best)
 
 

@@ -19,7 +19,8 @@ import numpy as np
 
 from .. import kernels
 from ..errors import IncompatibleError
-from ..kernels.records import Rows
+from ..kernels.records import Others, Rows
+from .rows import BLOCK, blocks_of, sparse_matrix
 from .summary import Summarised
 
 
@@ -45,10 +46,15 @@ class Data(Summarised, ABC):
         factor of `mode` is not read."""
         return self.map(self.kernels.product, factors, mode)[0][0]
 
-    def others(self, factors: Sequence[np.ndarray], mode: int, rows: Rows) -> np.ndarray:
+    def others(self, factors: Sequence[np.ndarray], mode: int, rows: Rows) -> Others:
         """What columns of these rows are multiplied by: the Khatri-Rao product of the other factors, (columns, rank);
         the other factor itself, where there is one."""
-        return khatri_rao([B for other, B in enumerate(factors) if other != mode])
+        apart = [factors[other] for other in self.columns(mode)]
+        return Others(khatri_rao(apart), apart)
+
+    def columns(self, mode: int) -> Sequence[int]:
+        """The modes that columns of X unfolded along `mode` go through, the last one fastest."""
+        return [other for other in range(len(self.shape)) if other != mode]
 
     def map(self, kernel: Callable, factors: Sequence[np.ndarray], mode: int, *arguments: Any) -> tuple[tuple, tuple]:
         """Call a row kernel on every block, with its rows of the factor, the others, and its share of the arguments
@@ -70,7 +76,7 @@ class Data(Summarised, ABC):
         return (X.values for X in self.rows(0))
 
     def take(self, mode: int, index: slice | np.ndarray) -> np.ndarray:
-        """Some rows of X unfolded along `mode`, dense, in the type that is computed with."""
+        """Some rows of a matrix, or of its transpose, dense, in the type that is computed with."""
         wanted = np.arange(self.shape[mode])[index]
         out = np.zeros((wanted.size, math.prod(self.shape) // self.shape[mode]), self.dtype)
         for X in self.rows(mode):
@@ -108,6 +114,29 @@ class Data(Summarised, ABC):
     def compressed(self) -> Data:
         """The same data by their nonzeros alone, where they can be held so."""
         return self
+
+    def every_entry(self) -> Data:
+        """The same data for kernels that look at every entry, whether it is listed or not."""
+        return self
+
+    def toarray(self) -> np.ndarray:
+        """X as an array, in the type that is computed with."""
+        mode, data = self.natural, self.every_entry()
+        axes, width = [mode, *data.columns(mode)], math.prod(self.shape) // self.shape[mode]
+        entries = np.concatenate([block.entries for X in data.rows(mode) for block in blocks_of(X, width)])
+        array = entries.astype(self.dtype, copy=False).reshape([self.shape[axis] for axis in axes])
+        return array.transpose(np.argsort(axes))
+
+    def slabs(self, mode: int) -> Iterator[Any]:
+        """X unfolded along `mode`, turned, some columns at a time: (columns, dim), in double precision, as arrays or
+        sparse matrices."""
+        data, dim, (other,) = self.double(), self.shape[mode], self.columns(mode)
+        if self.sparse:
+            yield from (sparse_matrix(X, dim) for X in data.rows(other))
+            return
+        step = max(1, BLOCK // dim)
+        for start in range(0, self.shape[other], step):
+            yield data.take(other, slice(start, start + step))
 
     # -- the same data in another unit or type ---------------------------------------------------------
 

@@ -1,30 +1,49 @@
-"""X as a NumPy array in either memory order, possibly a read-only memory map."""
+"""X as a NumPy array of any order, its axes in any order in memory, possibly a read-only memory map."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
-from .base import Data
-from .rows import full_rows
+from ..kernels.records import Others
+from .base import Data, khatri_rao
+from .coordinates import Coordinates
+from .rows import BLOCK, full_rows
 from .sparse import Sparse
+from .tensor import SparseTensor
+
+LEAST_ROWS = 64  # of an unfolding that are copied at a time: what kernels prepare for them has to pay
+MOST_ENTRIES = 1 << 21  # the same, unless those rows have more; an unfolding of no more is kept
 
 
 @dataclass(frozen=True, eq=False)
 class Dense(Data):
+    """Products go through X as it lies in memory: no unfolding is copied. Its axes are cut into two halves; X times the
+    factors of one half serves all modes of the other (Phan, Tichavsky and Cichocki 2013, IEEE Transactions on Signal
+    Processing 61(19)), so that an iteration over all modes takes two products with X, whatever the order."""
+
     array: np.ndarray
 
     @classmethod
     def of(cls, X):
-        # BLAS takes either order as it is and would copy anything else at every product
+        # BLAS takes such an array as it is and would copy anything else at every product
         X = np.asarray(X)
-        array = X if X.flags.c_contiguous or X.flags.f_contiguous else np.ascontiguousarray(X)
+        array = X if X.transpose(axes_of(X)).flags.c_contiguous else np.ascontiguousarray(X)
         return cls(array.shape, array.dtype, 1.0, array)
+
+    @cached_property
+    def axes(self) -> tuple[int, ...]:
+        """The modes as they lie in memory, the last one fastest."""
+        return axes_of(self.array)
 
     @property
     def natural(self):
-        return 0 if self.array.flags.c_contiguous else 1
+        return self.axes[0]
+
+    def columns(self, mode):
+        return [other for other in self.axes if other != mode]
 
     @property
     def stored(self):
@@ -37,37 +56,122 @@ class Dense(Data):
     def listed(self):
         yield self.array.ravel(order="K")  # a view: the array is contiguous one way or the other
 
+    # -- products --------------------------------------------------------------------------------------
+
     def cross(self, factors, mode):
-        before, after = self.inverse_scale
-        B = factors[1 - mode].astype(self.dtype, copy=False)
-        out = self.kernels.dense_product(self.array if mode == 0 else self.array.T, B, before)
-        return out if after == 1 else out * after
+        _, after = self.inverse_scale
+        own, rest = sorted(self.halves, key=lambda half: mode not in half)
+        product = self.half_product(factors, own, rest)
+        if len(own) > 1:
+            before, beyond = own[: own.index(mode)], own[own.index(mode) + 1 :]
+            ends = [self.joined(factors, modes) for modes in (before, beyond)]
+            shape = len(ends[0]), self.shape[mode], len(ends[1]), product.shape[1]
+            product = self.kernels.contract(product.reshape(shape), *ends)
+        return product if after == 1 else product * after
+
+    @cached_property
+    def halves(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The modes in two groups of neighbours in memory, the Khatri-Rao products of which are as small as can be."""
+        sizes = [self.shape[axis] for axis in self.axes]
+        cut = min(range(1, len(sizes)), key=lambda c: math.prod(sizes[:c]) + math.prod(sizes[c:]))
+        return self.axes[:cut], self.axes[cut:]
+
+    def half_product(self, factors, own, rest):
+        """X times the factors of one half, (columns of the other, rank). The last one that several modes can use is
+        kept: factors are replaced, never written to, so that they are known by their identity."""
+        given, known = [factors[other] for other in rest], self.__dict__.get("_known")
+        if known and known[0] == own and all(A is B for A, B in zip(known[1], given, strict=True)):
+            return known[2]
+        matrix = self.array.transpose(self.axes).reshape(math.prod(self.shape[m] for m in self.halves[0]), -1)
+        before, _ = self.inverse_scale
+        product = self.kernels.dense_product(
+            matrix if own == self.halves[0] else matrix.T, self.joined(factors, rest), before
+        )
+        if len(own) > 1:
+            self.__dict__["_known"] = own, given, product
+        return product
+
+    def joined(self, factors, modes):
+        """The Khatri-Rao product of these factors, in the type that is computed with; of none a row of ones."""
+        if not modes:
+            return np.ones((1, next(A.shape[1] for A in factors if A is not None)), self.dtype)
+        return khatri_rao([factors[mode].astype(self.dtype, copy=False) for mode in modes])
+
+    # -- rows ------------------------------------------------------------------------------------------
 
     def rows(self, mode):
         known = self.__dict__.setdefault("_rows", {})
-        if mode not in known:
-            array = self.array.T if mode else self.array
-            known[mode] = full_rows(array if array.flags.c_contiguous else self.turned, self.inverse_scale)
-        yield known[mode]
+        if mode in known:
+            yield known[mode]
+            return
+        dim, width = self.shape[mode], math.prod(self.shape) // max(self.shape[mode], 1)
+        array = self.array.transpose([mode, *self.columns(mode)])
+        if mode == self.natural or len(self.shape) == 2:
+            known[mode] = full_rows(
+                (array if mode == self.natural else self.turned).reshape(dim, -1), self.inverse_scale
+            )
+            yield known[mode]
+            return
+        height = max(LEAST_ROWS, MOST_ENTRIES // max(width, 1))
+        for start in range(0, dim, height):
+            rows = full_rows(np.ascontiguousarray(array[start : start + height]).reshape(-1, width), self.inverse_scale)
+            if height >= dim:
+                known[mode] = rows
+            yield rows._replace(first=start)
+
+    def others(self, factors, mode, rows):
+        """One for all blocks of rows."""
+        apart, known = [factors[other] for other in self.columns(mode)], self.__dict__.get("_others")
+        if len(apart) == 1:
+            return Others(apart[0], apart)
+        if known and known[0] == mode and all(A is B for A, B in zip(known[1].factors, apart, strict=True)):
+            return known[1]
+        self.__dict__["_others"] = mode, Others(khatri_rao(apart), apart)
+        return self.__dict__["_others"][1]
 
     @cached_property
     def turned(self):
-        """A copy of X in the other memory order, made when first needed."""
-        return np.ascontiguousarray(self.array if self.array.flags.f_contiguous else self.array.T)
+        """A copy of a matrix in the other memory order, made when first needed."""
+        return np.ascontiguousarray(self.array if self.natural else self.array.T)
 
     def take(self, mode, index):
         before, after = self.inverse_scale
         array = self.array.T if mode else self.array
         return array[index].astype(self.dtype) * before * after
 
+    def toarray(self):
+        before, after = self.inverse_scale
+        return self.array.astype(self.dtype) * before * after
+
+    def slabs(self, mode):
+        if len(self.shape) == 2:
+            yield from super().slabs(mode)
+            return
+        before, after = self.inverse_scale
+        along = self.columns(mode)[0]
+        step = max(1, BLOCK * self.shape[along] // max(math.prod(self.shape), 1))
+        array = np.moveaxis(self.array, (along, mode), (0, -1))
+        for start in range(0, self.shape[along], step):
+            yield array[start : start + step].astype(np.float64).reshape(-1, self.shape[mode]) * before * after
+
     def summed_rows(self, mode, power):
         if power != 2 or not self.summary.moderate:
             return super().summed_rows(mode, power)
         # in the order in which X is stored
-        return np.einsum("ij,ij->" + "ij"[mode], self.array, self.array, dtype=np.float64) / self.scale**2
+        every = range(len(self.shape))
+        return np.einsum(self.array, every, self.array, every, [mode], dtype=np.float64) / self.scale**2
 
     def compressed(self):
-        array = self.array if self.array.flags.c_contiguous else self.array.T
+        if len(self.shape) > 2:
+            coords = np.argwhere(self.array)
+            return Coordinates.of(SparseTensor(coords, self.array[tuple(coords.T)], self.shape)).scaled(self.scale)
+        array = self.array if self.natural == 0 else self.array.T
         values, indices, indptr = self.kernels.compress(array)
         matrix = sparse.csr_array((values, indices, indptr), shape=array.shape)
         return Sparse.of(matrix if array is self.array else matrix.T).scaled(self.scale)
+
+
+def axes_of(array: np.ndarray) -> tuple[int, ...]:
+    """The axes of an array, the one with the longest steps in memory first."""
+    every = range(array.ndim)
+    return tuple(every) if array.flags.c_contiguous else tuple(sorted(every, key=lambda axis: -array.strides[axis]))

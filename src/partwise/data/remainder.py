@@ -25,13 +25,16 @@ class Remainder(Data):
     def others(self, factors, mode, rows):
         return self.source.others(factors, mode, rows)
 
+    def columns(self, mode):
+        return self.source.columns(mode)
+
 
 def remainder(data: Data, factors: Sequence[np.ndarray], modes: Iterable[int]) -> Remainder:
     """Of X less `[[factors]]`, unfolded along these modes."""
 
     def less(X: Rows, mode: int) -> Rows:
-        A, B = factors[mode][X.first : X.first + X.n_rows], data.others(factors, mode, X)
-        left = kernels.of(A).residuals(X, A, B)
+        A, others = factors[mode][X.first : X.first + X.n_rows], data.others(factors, mode, X)
+        left = kernels.of(A).residuals(X, A, others)
         return X._replace(values=np.maximum(left, 0, out=left), scale=A.dtype.type(1))
 
     unfolded = {mode: tuple(less(X, mode) for X in data.rows(mode)) for mode in modes}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import linalg
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import svd_flip
 
 from .base import Data
-from .rows import BLOCK, sparse_matrix
 
 OVERSAMPLES = 10  # singular vectors sought beyond those that are wanted
 
@@ -37,14 +37,8 @@ def svd(data: Data, rank: int, rng, n_iter: int | None = None, n_oversamples: in
 
 def gram(data: Data, mode: int) -> np.ndarray:
     """X unfolded along `mode` times its transpose, (dim, dim), in double precision, in one pass over X."""
-    data, total = data.double(), np.zeros((data.shape[mode],) * 2)
-    if data.sparse:
-        for X in data.rows(1 - mode):
-            M = sparse_matrix(X, len(total))
-            total += (M.T @ M).toarray()
-        return total
-    step = max(1, BLOCK // len(total))
-    for start in range(0, data.shape[1 - mode], step):
-        block = data.take(1 - mode, slice(start, start + step))
-        total += block.T @ block
+    total = np.zeros((data.shape[mode],) * 2)
+    for slab in data.slabs(mode):
+        product = slab.T @ slab
+        total += product.toarray() if issparse(product) else product
     return total

@@ -1,18 +1,20 @@
 """What may be given as X, checked once, at the door."""
 
 from array import array
+from dataclasses import replace
 from numbers import Number
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from ..checks import AT_LEAST_0, is_positive_int
 from ..errors import NotAMatrixError
+from .tensor import SparseTensor
 
 OFF_DIAGONAL = "off-diagonal"
 SYMMETRIES = (False, True, OFF_DIAGONAL)  # what `symmetric` may be
@@ -21,16 +23,27 @@ DTYPES = (np.float64, np.float32)
 SPARSE = ("csr", "csc")  # other sparse formats are converted
 
 
-def checked_data(X, name="X"):
-    """X as a float array or CSR/CSC matrix, of its own precision where that is float32 or float64."""
+def checked_data(X, name="X", any_order=False):
+    """X as a float array or CSR/CSC matrix, of its own precision where that is float32 or float64; where it may have
+    `any_order`, as a tensor too."""
     X = as_matrix(X, name)
+    if isinstance(X, SparseTensor):
+        X = checked_tensor(X, name) if any_order else X
+        if X.ndim > 2 and not any_order:
+            raise not_a_matrix(name, f"got a tensor with {X.ndim} modes, for pw.factorize and pw.NTF")
+        X = csr_array((X.values, tuple(X.coords.T)), shape=X.shape) if X.ndim == 2 else X
     try:
-        X = check_array(X, accept_sparse=SPARSE, dtype=DTYPES, ensure_all_finite=False, input_name=name)
+        if not isinstance(X, SparseTensor):
+            X = check_array(
+                X, accept_sparse=SPARSE, dtype=DTYPES, ensure_all_finite=False, input_name=name, allow_nd=any_order
+            )
     except (TypeError, ValueError) as error:
         first, *rest = str(error).splitlines()  # which show the array, and may say what to do
         advice = "".join(f". {line}" for line in rest if line.startswith("Reshape"))
         raise not_a_matrix(name, f"{first.rstrip(':')}{advice}") from error
-    values = X.data if issparse(X) else X
+    if 0 in X.shape:
+        raise not_a_matrix(name, f"got a tensor without entries, of shape {X.shape}")
+    values = X.data if issparse(X) else getattr(X, "values", X)
     for bad, is_bad in (("NaN", np.isnan), ("infinite", np.isinf)):
         count = sum(np.count_nonzero(is_bad(rows)) for rows in np.array_split(values, 64))
         if count:
@@ -55,6 +68,8 @@ def as_matrix(X, name="X"):
         )
     if issparse(X):
         return checked_sparse(X, name)
+    if isinstance(X, SparseTensor):
+        return X
     if hasattr(type(X), "columns") and offers_array(type(X)):  # a frame
         return X
     if not (offers_array(type(X)) or (isinstance(X, list | tuple) and is_nested(X))):
@@ -104,6 +119,16 @@ def checked_sparse(X, name: str):
             f"from 0 to {length - 1}"
         )
     return X
+
+
+def checked_tensor(X: SparseTensor, name: str) -> SparseTensor:
+    """With values as floating-point numbers."""
+    if X.ndim < 2:
+        raise not_a_matrix(name, f"got a sparse tensor with {X.ndim} mode")
+    values = as_numbers(X.values, name)
+    if values.dtype not in DTYPES:
+        values = values.astype(np.float32 if values.dtype == np.float16 else np.float64)
+    return replace(X, values=values)
 
 
 def is_annotated(X) -> bool:

@@ -56,10 +56,11 @@ class Given(Init):
     name = "custom"
 
     @classmethod
-    def public(cls, W, H) -> "Given":
-        """From W (n_samples, rank) and H (rank, n_features)."""
-        W, H = as_numbers(W, "W"), as_numbers(H, "H")
-        return cls((W, None if H is None else H.T))
+    def public(cls, *factors) -> "Given":
+        """From W (n_samples, rank) and H (rank, n_features), or from the factors of a tensor, each (dim, rank)."""
+        names = factor_names(len(factors))
+        arrays = (as_numbers(A, name) for A, name in zip(factors, names, strict=True))
+        return cls(tuple(A.T if A is not None and name == "H" else A for A, name in zip(arrays, names, strict=True)))
 
     def raw(self, problem, rng):
         names = factor_names(len(problem.structures))

@@ -62,10 +62,10 @@ def next_part(problem: Problem, rest: Data, k: int) -> tuple[list[np.ndarray], R
 
 def begun(rest: Data) -> list[np.ndarray]:
     """0, and the row that has most left; of a tensor, its sums along each of the other modes."""
-    i = np.argmax(comparable(rest.row_sums(0, 1.0), rest.dtype))
-    row = rest.take(0, np.array([i])).reshape(rest.shape[1:])
-    sums = [row.sum(axis=tuple(m for m in range(row.ndim) if m != mode)) for mode in range(row.ndim)]
-    return [np.zeros((rest.shape[0], 1), rest.dtype), *(a[:, None] for a in sums)]
+    i = int(np.argmax(comparable(rest.row_sums(0, 1.0), rest.dtype)))
+    ones = [np.ones((dim, 1), rest.dtype) for dim in rest.shape]
+    row = [np.eye(rest.shape[0], 1, -i, dtype=rest.dtype), *ones[1:]]
+    return [np.zeros_like(ones[0]), *(rest.cross(row, mode) for mode in range(1, len(row)))]
 
 
 def column(structure: Structure, k: int) -> Elementwise:

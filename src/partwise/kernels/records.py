@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +28,30 @@ class Rows(NamedTuple):
     @property
     def n_rows(self) -> int:
         return self.indptr.size - 1
+
+
+class Others(NamedTuple):
+    """What columns of rows of X are multiplied by. Entries of X point to rows of B, of which there may be fewer than X
+    has columns; sums over all columns come from the factors whose Khatri-Rao product the whole is."""
+
+    B: np.ndarray
+    factors: Sequence[np.ndarray] = ()  # empty: B is the whole
+
+    @property
+    def whole(self) -> Sequence[np.ndarray]:
+        return self.factors or (self.B,)
+
+    def sums(self) -> np.ndarray:
+        """Of the columns of the whole: products of those of its factors. In double precision, as what follows."""
+        return reduce(np.multiply, (F.sum(axis=0, dtype=np.float64) for F in self.whole))
+
+    def sizes(self) -> np.ndarray:
+        """The same of absolute values."""
+        return reduce(np.multiply, (np.abs(F).sum(axis=0, dtype=np.float64) for F in self.whole))
+
+    def gram(self) -> np.ndarray:
+        """The Gram matrix of the whole, in the type of B: that of its factors, entry by entry."""
+        return reduce(np.multiply, (F.T @ F for F in self.whole))
 
 
 class Box(NamedTuple):

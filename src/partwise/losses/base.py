@@ -61,7 +61,9 @@ class Loss(ABC):
     def held(self, data: Data, nonnegative: bool) -> Data:
         """The data as this loss reads them fastest, with what it has to say of weights."""
         limit = self.sparse_below(nonnegative)
-        return data.compressed() if limit and data.density < limit else data
+        if limit:
+            return data.compressed() if data.density < limit else data
+        return data.every_entry()
 
     def refuses(self, lowest: float, nonnegative: bool) -> str | None:
         """None, or why it cannot take data whose lowest entry is this, or factors that may be negative."""
@@ -124,8 +126,8 @@ class Loss(ABC):
 
 def models(data: Data, factors: Factors, mode: int) -> Iterator[tuple[Block, np.ndarray, np.ndarray]]:
     """Some rows of X unfolded along `mode`, their model, and the others of it, in double precision."""
-    data, factors = data.double(), [kernels.of(A).astype(A, np.float64) for A in factors]
+    data, factors = data.every_entry().double(), [kernels.of(A).astype(A, np.float64) for A in factors]
     for X in data.rows(mode):
-        B = data.others(factors, mode, X)
+        B = data.others(factors, mode, X).B
         for block in blocks_of(X, len(B)):
             yield block, factors[mode][block.rows] @ B.T, B

@@ -138,6 +138,7 @@ class Divergence(Loss):
 
     def counted(self, data, factors):
         """The loss, and how many positive entries of X the model does not reach."""
+        data = data if self.beta == 1 else data.every_entry()
         _, (value, missed) = data.map(kernels.of(factors[0]).losses, factors, data.natural, self.beta)
         return value, missed
 

@@ -51,7 +51,7 @@ class ADMM(Solver):
     for each, such as for W and H. None: what measured best, another one for each of several starts. `adapt=False` keeps
     it as it is. `enough`: penalties stay as they are while the error falls by this share from one window of five
     iterations to the next. `search`: the most iterations of the search; `patience`: those in which the best error must
-    fall by 0.1%. `replacements`: how often a component of a matrix that is not needed may be re-initialised.
+    fall by 0.1%. `replacements`: how often a component that is not needed may be re-initialised.
     """
 
     penalty: float | tuple[float, ...] | None = None
@@ -178,7 +178,7 @@ class ADMM(Solver):
             state.fresh = state.n_iter, math.inf
 
     def may_replace(self, problem: Problem, state: Search) -> bool:
-        able = len(problem.modes) == len(problem.structures) == 2 and all(s.replaceable for s in problem.structures)
+        able = len(problem.modes) == len(problem.structures) and all(s.replaceable for s in problem.structures)
         return able and state.replaced < self.replacements
 
     def end_if_over(self, problem: Problem, state: Search) -> None:

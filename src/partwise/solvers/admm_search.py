@@ -11,6 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from .. import kernels
 from ..data.units import comparable
+from ..losses.expansions import gram_of_others
 from ..problem import Factors, Problem, Quadratic, gram_of
 from ..structures import Structure
 from .base import feasible
@@ -123,22 +124,26 @@ class Search:
 
     def reinitialise(self, problem: Problem) -> None:
         """The less used of two nearly parallel components, or the least used of all, becomes the sample that is fitted
-        worst: a row of a matrix is a column of its other factor."""
-        W, H = self.held_factors(problem)
-        lengths = np.linalg.norm(H, axis=0)
+        worst: a row of a matrix is a column of its other factor; of a tensor, the sums of its slice along each mode."""
+        factors, data = self.held_factors(problem), problem.data
+        W, *others = factors
+        lengths = np.prod([np.linalg.norm(B, axis=0) for B in others], axis=0)
         used = lengths * np.linalg.norm(W, axis=0)
-        cosines = np.triu(np.abs(gram_of(H)) / np.maximum(np.outer(lengths, lengths), np.finfo(H.dtype).tiny), 1)
+        least = np.finfo(W.dtype).tiny
+        cosines = np.triu(np.abs(gram_of_others(factors, 0)) / np.maximum(np.outer(lengths, lengths), least), 1)
         pair = np.unravel_index(np.argmax(cosines), cosines.shape)
         k = min((int(i) for i in pair) if cosines[pair] > PARALLEL else range(problem.rank), key=used.__getitem__)
-        gram, cross = problem.normal_equations((W, H), 0)
-        left = problem.data.row_sums(0, 2.0) + np.einsum("ij,ij->i", W, W @ gram - 2 * cross)
+        gram, cross = problem.normal_equations(factors, 0)
+        left = data.row_sums(0, 2.0) + np.einsum("ij,ij->i", W, W @ gram - 2 * cross)
         worst = int(np.argmax(comparable(left, W.dtype)))
-        sample = problem.data.take(0, slice(worst, worst + 1))[0]
-        first, second = self.splits
-        size = float(np.median(np.linalg.norm(second.free, axis=0)))
-        sample = sample * (size / (float(np.linalg.norm(sample)) or 1.0))
-        second.free, second.dual = with_column(second.free, k, sample), with_column(second.dual, k, 0)
-        second.held = problem.structures[1].prox(with_column(second.held, k, sample), 0.0)
+        slice_of = [np.eye(len(W), 1, -worst, dtype=W.dtype), *(np.ones((len(B), 1), W.dtype) for B in others)]
+        first, *rest = self.splits
+        for mode, split in enumerate(rest, start=1):
+            sample = data.cross(slice_of, mode)[:, 0]
+            size = float(np.median(np.linalg.norm(split.free, axis=0)))
+            sample = sample * (size / (float(np.linalg.norm(sample)) or 1.0))
+            split.free, split.dual = with_column(split.free, k, sample), with_column(split.dual, k, 0)
+            split.held = problem.structures[mode].prox(with_column(split.held, k, sample), 0.0)
         first.free, first.held, first.dual = (with_column(A, k, 0) for A in (first.free, first.held, first.dual))
 
 

@@ -19,7 +19,7 @@ from scipy.linalg import cholesky, qr, solve_triangular
 from scipy.optimize import linprog
 
 from .. import kernels
-from ..kernels.records import Box, Rows
+from ..kernels.records import Box, Others, Rows
 from ..problem import Factors, Problem, Quadratic
 from ..run import interrupts
 
@@ -39,9 +39,9 @@ def exact_rows(problem: Problem, factors: Factors, mode: int) -> tuple[np.ndarra
     return factor.astype(factors[mode].dtype), gained
 
 
-def linear_programs(X: Rows, A: np.ndarray, B: np.ndarray, box: Box) -> tuple[tuple, tuple]:
+def linear_programs(X: Rows, A: np.ndarray, others: Others, box: Box) -> tuple[tuple, tuple]:
     """As row kernels do: the best of these rows, and what that gains."""
-    A, sums, gained = A.copy(), B.sum(axis=0), 0.0
+    A, B, sums, gained = A.copy(), others.B, others.sums(), 0.0
     lower, upper = (np.broadcast_to(bound, A.shape) for bound in (box.lower, box.upper))
     for i in range(X.n_rows):
         interrupts.check()

@@ -63,12 +63,13 @@ def _expand(X, A, panel, squares, beta, out, start, stop):
             curvature[i, k] = sums[k]
 
 
-def expansion(X, A, B, beta):
+def expansion(X, A, others, beta):
     """`minus` and `plus`, both (dim, rank) and >= 0, whose difference `plus - minus` is the gradient of the loss in A,
     and its second derivatives entry by entry, of the convex part, (dim, rank)."""
     out, whole = Expansion(np.empty_like(A), np.empty_like(A), np.empty_like(A)), counts_by_itself(X, beta)
+    B = others.B
     if beta == 1:
-        out.plus[:] = B.sum(axis=0, dtype=np.float64)
+        out.plus[:] = others.sums()
     panel = panel_of(X, B, whole)
     squares = panel._replace(B=panel.B * panel.B, H=panel.H * panel.H)
     threads.map_chunks(
@@ -93,9 +94,9 @@ def _losses(X, A, panel, beta, start, stop):
     return loss, missed
 
 
-def losses(X, A, B, beta):
+def losses(X, A, others, beta):
     """The loss, and how many positive entries of X have a model of 0."""
-    whole = counts_by_itself(X, beta)
+    B, whole = others.B, counts_by_itself(X, beta)
     panel = panel_of(X, B, whole)
     total, missed = zip(
         *threads.map_chunks(
@@ -104,4 +105,4 @@ def losses(X, A, B, beta):
         ),
         strict=True,
     )
-    return (), (sum(total) + (linear_term(X, A, B) if beta == 1 else 0.0), sum(missed))
+    return (), (sum(total) + (linear_term(X, A, others) if beta == 1 else 0.0), sum(missed))

@@ -317,13 +317,13 @@ def _newton(X, update, panel, sums, inner, start, stop):
     return gains, loss
 
 
-def newton(X, A, B, box, l2, beta, inner, rows):
+def newton(X, A, others, box, l2, beta, inner, rows):
     """Newton's method on each row, within the bounds: the quadratic model of the row's loss is minimised by coordinate
     descent, and the step held back where the objective could rise. `inner = (steps, eps, exact)`: at most so many
     steps, or until one gains at most `eps` of the best one, and whether the model is minimised to the end. Other
     arguments and results as `newton_kl`."""
     kind, update, rank = A.dtype.type, update_of(A, box, rows), A.shape[1]
-    sums = B.sum(axis=0, dtype=np.float64).astype(A.dtype)
+    B, sums = others.B, others.sums().astype(A.dtype)
     whole, inner = counts_by_itself(X, beta), Inner(kind(l2), float(beta), *inner)
     panel = panel_of(X, B, whole)
     gains, losses = zip(
@@ -333,5 +333,5 @@ def newton(X, A, B, box, l2, beta, inner, rows):
         ),
         strict=True,
     )
-    loss = sum(losses) + (linear_term(X, update.out, B, rows) if beta == 1 else 0.0)
+    loss = sum(losses) + (linear_term(X, update.out, others, rows) if beta == 1 else 0.0)
     return (update.out,), (np.sum(gains, axis=0), loss)

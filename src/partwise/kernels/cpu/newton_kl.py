@@ -150,13 +150,13 @@ def _newton_kl(X, update, panel, sums, inner, start, stop):
     return gains, loss
 
 
-def newton_kl(X, A, B, box, l2, inner, rows):
+def newton_kl(X, A, others, box, l2, inner, rows):
     """Cyclic Newton steps on the entries of each row (Hsieh and Dhillon 2011, Algorithm 2): `inner = (sweeps, eps)`, at
-    most so many, until one gains at most `eps` of the best one. B is what `X.indices` point into.
+    most so many, until one gains at most `eps` of the best one.
 
     Also returns, as sums over rows, `gain_columns` as found on the way, and the loss after the update."""
     kind, update = A.dtype.type, update_of(A, box, rows)
-    sums = B.sum(axis=0, dtype=np.float64).astype(A.dtype)
+    B, sums = others.B, others.sums().astype(A.dtype)
     panel, inner = panel_of(X, B, X.full), Inner(kind(l2), *inner)
     gains, losses = zip(
         *threads.map_chunks(
@@ -165,5 +165,5 @@ def newton_kl(X, A, B, box, l2, inner, rows):
         ),
         strict=True,
     )
-    loss = sum(losses) + linear_term(X, update.out, B, rows)
+    loss = sum(losses) + linear_term(X, update.out, others, rows)
     return (update.out,), (np.sum(gains, axis=0), loss)

@@ -140,8 +140,8 @@ def dense_product(X, B, scale):
     return out
 
 
-def product(X, A, B):
-    """Rows of X times B, as a row kernel; A is not read."""
+def product(X, A, others):
+    """Rows of X times the others, as a row kernel; A is not read."""
     if X.full:
-        return (dense_product(X.values.reshape(X.n_rows, -1), B, X.scale),), ()
-    return (sparse_product(X, B),), ()
+        return (dense_product(X.values.reshape(X.n_rows, -1), others.B, X.scale),), ()
+    return (sparse_product(X, others.B),), ()

@@ -254,12 +254,12 @@ def loss_of(row, beta, base):
     return total
 
 
-def linear_term(X, A, B, rows=None):
+def linear_term(X, A, others, rows=None):
     """`sum Y` of all or some rows under KL, as often as entries without a say of their own count: sums of the factors
     give that, and kernels add what others count more."""
     base = (0.0 if X.full else X.unlisted) if X.weights.size or X.unlisted != 1 else 1.0
     A = A if rows is None or rows.size == len(A) else A[rows]
-    return base * float(A.sum(axis=0, dtype=np.float64) @ B.sum(axis=0, dtype=np.float64))
+    return base * float(A.sum(axis=0, dtype=np.float64) @ others.sums())
 
 
 # -- rows whose model does not reach their entries -----------------------------------------------------

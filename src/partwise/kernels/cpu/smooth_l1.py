@@ -5,6 +5,7 @@ point that lies below a parabola of weight `1 / max(|r|, delta)`, the minimum of
 under a nonnegative model are counted together, a row at a time, whether they are listed or not.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,9 +26,10 @@ class Rule(NamedTuple):
     deltas: np.ndarray
 
 
-class Others(NamedTuple):
+class Totals(NamedTuple):
     """Of the other factor B: the sums of its columns, and `B'B`."""
 
+    dim: int  # how many columns X has
     sums: np.ndarray
     gram: np.ndarray
 
@@ -65,9 +67,9 @@ def _toll(linear, square, delta):
 
 
 @compiled
-def _smooth_l1(X, update, panel, others, rule, start, stop):
+def _smooth_l1(X, update, panel, totals, rule, start, stop):
     A, rank, kind, l1, l2 = update.A, update.A.shape[1], update.A.dtype.type, update.box.l1, rule.l2
-    dim, sums, gram = panel.dim, others.sums, others.gram
+    dim, sums, gram = totals.dim, totals.sums, totals.gram
     panel, row, length = room_for(X, panel, rank, longest(X, start, stop))
     y, z, v, m = row.y, aligned(length, A), aligned(length, A), aligned(length, A)
     masses, pulls, covered = aligned(panel.width, A), aligned(panel.width, A), aligned(panel.width, A)
@@ -116,15 +118,16 @@ def _smooth_l1(X, update, panel, others, rule, start, stop):
             out[i, k] = w[k]
 
 
-def smooth_l1(X, A, B, box, l2, together, deltas):
+def smooth_l1(X, A, others, box, l2, together, deltas):
     """One sweep over each row, every weight to the minimum of its parabola, `deltas` given for each row. `together`
     (nonnegative factors): the zeros of a row count by the square of the model or by the model, whichever pulls less."""
     kind, rows, (l1, lower, upper) = A.dtype.type, np.arange(A.shape[0]), box
-    update, panel = update_of(A, (kind(l1), lower, upper), rows), panel_of(X, B, X.full)
-    others = Others(B.sum(axis=0, dtype=np.float64).astype(kind), (B.T @ B).astype(kind))
+    B, update = others.B, update_of(A, (kind(l1), lower, upper), rows)
+    panel, dim = panel_of(X, B, X.full), min(math.prod(len(F) for F in others.whole), 1 << 62)
+    totals = Totals(dim, others.sums().astype(kind), others.gram().astype(kind))
     rule = Rule(kind(l2), kind(1 if X.full else X.unlisted), together, deltas.astype(kind))
     threads.map_chunks(
-        lambda i, j: _smooth_l1(X, update, panel, others, rule, i, j),
+        lambda i, j: _smooth_l1(X, update, panel, totals, rule, i, j),
         tasks(X, B, X.full, rows, 4 * A.shape[1]),
     )
     return (update.out,), ()

@@ -264,15 +264,15 @@ def _weighted_median(X, update, panel, magnitudes, rule, n_suboptimal, start, st
     return loss
 
 
-def weighted_median(X, A, B, box, l2, binary, sweeps, rows):
+def weighted_median(X, A, others, box, l2, binary, sweeps, rows):
     """At most `sweeps` times over each row, every weight to its best value; binary: to the better of its two bounds.
     With 0 sweeps nothing moves. Entries of X that are not listed, if they count, need factors >= 0.
 
     Also returns how many weights of each row were not at their best value, and the loss of these rows afterwards."""
-    l1, lower, upper = box
+    B, (l1, lower, upper) = others.B, box
     update, n_suboptimal = update_of(A, (float(l1), lower, upper), rows), np.zeros(A.shape[0], np.int64)
     whole, rule = X.full and X.weights.size == 0, Rule(float(l2), float(X.unlisted), binary, sweeps)
-    panel, sums = panel_of(X, B, whole), np.abs(B).sum(axis=0, dtype=np.float64).astype(A.dtype)
+    panel, sums = panel_of(X, B, whole), others.sizes().astype(A.dtype)
     magnitudes = Magnitudes(panel.B if whole or B.min(initial=0) >= 0 else np.abs(panel.B), sums)
     loss = threads.map_chunks(
         lambda i, j: _weighted_median(X, update, panel, magnitudes, rule, n_suboptimal, i, j),
@@ -292,8 +292,9 @@ def _residuals(X, A, B, out, start, stop):
             out[p] = total
 
 
-def residuals(X, A, B):
+def residuals(X, A, others):
     """`x - sum_k a_ik b_jk` at the listed entries of X."""
+    B = others.B
     out = np.empty(X.values.size, A.dtype)
     threads.map_chunks(
         lambda i, j: _residuals(X, A, B, out, i, j),
