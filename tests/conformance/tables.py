@@ -5,7 +5,8 @@ from scipy import sparse
 
 from partwise import init, losses, solvers
 from partwise import structures as s
-from partwise.data import as_data
+from partwise.data import SparseTensor, as_data
+from partwise.data.base import khatri_rao
 from partwise.datasets import make_parts
 from partwise.problem import pose
 from partwise.problem.symmetric import pose_as
@@ -14,6 +15,19 @@ from partwise.registry import refusal
 RNG = np.random.default_rng(7)
 RANK, SHAPE = 3, (9, 7)
 PLANTED = make_parts(*SHAPE, RANK, zeros=0.3, random_state=3)
+KNOWN = RNG.uniform(size=PLANTED.H.shape) < 0.5  # entries of H that may be given
+SIZES = {3: (5, 4), 4: (4, 3, 3)}  # of the modes of tensors but the last
+
+
+def tensor_of(factors):
+    """`[[factors]]`."""
+    return (factors[0] @ khatri_rao(factors[1:]).T).reshape([len(A) for A in factors])
+
+
+def sparse_tensor(X):
+    coords = np.argwhere(X)
+    return SparseTensor(coords, X[tuple(coords.T)], X.shape)
+
 
 LOSSES = {
     "frobenius": losses.Frobenius(),
@@ -28,59 +42,68 @@ LOSSES = {
     "l1, zeros count half": losses.L1(zero_weight=0.5),
 }
 
-# as a structure of H, (RANK, SHAPE[1])
-STRUCTURES = {
-    "nonnegative": s.NonNegative(),
-    "free": s.Free(),
-    "l1": s.L1(0.3),
-    "l2": s.L2(0.4),
-    "elastic": s.Elastic(0.2, 0.3),
-    "box": s.Box(0.1, 0.8),
-    "box arrays": s.Box(-PLANTED.H, PLANTED.H + 0.1),
-    "binary": s.Binary(),
-    "fixed": s.Fixed(PLANTED.H),
-    "fixed partly": s.Fixed(np.where(RNG.uniform(size=PLANTED.H.shape) < 0.5, PLANTED.H, np.nan)),
-    "fixed parts": s.Fixed(PLANTED.H[:2]),
-    "nonnegative & l1": s.NonNegative() & s.L1(0.2),
-    "nonnegative & fixed parts": s.NonNegative() & s.Fixed(PLANTED.H[:1]),
-    "binary & l1": s.Binary() & s.L1(0.2),
-    "binary & fixed parts": s.Binary() & s.Fixed(np.round(PLANTED.H[:1] / PLANTED.H.max())),
-    "nonnegative & elastic & box": s.NonNegative() & s.Elastic(0.1, 0.2) & s.Box(upper=0.7),
-}
 
-# the same, of entries that are tied to each other; most are closed forms, the last ones take turns
-TIED = {
-    "sparse": s.Sparse(2),
-    "equal_nonzeros": s.EqualNonzeros(2),
-    "pattern": s.Pattern([1, 2], 1),
-    "unit_norm": s.UnitNorm(),
-    "simplex": s.Simplex(),
-    "hoyer": s.Hoyer(0.4),
-    "group_sparsity": s.GroupSparsity([1, 2], [0.3, 0.6]),
-    "orthogonal_to": s.OrthogonalTo(1),
-    "orthogonal": s.Orthogonal(),
-    "monotone": s.Monotone(),
-    "unimodal": s.Unimodal(),
-    "smooth": s.Smooth(0.5),
-    "columns": s.Columns({0: s.Sparse(3, per="component")}),
-    "projection": s.Projection(lambda H: np.clip(H, 0, 1), name="clipped", exact=True, convex=True, nonnegative=True),
-    "nonnegative & sparse": s.NonNegative() & s.Sparse(4, per="component"),
-    "nonnegative & sparse & unit_norm": s.NonNegative() & s.Sparse(4, per="component") & s.UnitNorm(),
-    "sparse & group_sparsity": s.Sparse(4, per="component") & s.GroupSparsity(sparsity=0.85),
-    "nonnegative & orthogonal_to": s.NonNegative() & s.OrthogonalTo(2, nonzeros=3),
-    "nonnegative & orthogonal_to, successive": s.NonNegative() & s.OrthogonalTo(2, nonzeros=3, method="successive"),
-    "nonnegative & pattern & equal_nonzeros": s.NonNegative() & s.Pattern([1, 2], 1) & s.EqualNonzeros(2),
-    "nonnegative & unimodal": s.NonNegative() & s.Unimodal(),
-    "sparse & l1 & fixed parts": s.Sparse(5, per="component") & s.L1(0.1) & s.Fixed(PLANTED.H[:1]),
-    "nonnegative & smooth": s.NonNegative() & s.Smooth(0.5),
-    "nonnegative & orthogonal": s.NonNegative() & s.Orthogonal(),
-    "equal_nonzeros & unit_norm": s.EqualNonzeros(3, per="component") & s.UnitNorm(),
-    "hoyer & unit_norm": s.Hoyer(0.4) & s.UnitNorm(),
-    "sparse & unit_norm": s.Sparse(2) & s.UnitNorm(),
-    "sparse & hoyer": s.Sparse(2) & s.Hoyer(0.4),
-    "sparse & orthogonal": s.Sparse(2) & s.Orthogonal(),
-    "sparse & unimodal": s.Sparse(2) & s.Unimodal(),
-}
+def structures_of(H, of_parts):
+    """For a factor with the parts of H, whichever way it lies; `of_parts(A, count)`: some of its parts."""
+    return {
+        "nonnegative": s.NonNegative(),
+        "free": s.Free(),
+        "l1": s.L1(0.3),
+        "l2": s.L2(0.4),
+        "elastic": s.Elastic(0.2, 0.3),
+        "box": s.Box(0.1, 0.8),
+        "box arrays": s.Box(-H, H + 0.1),
+        "binary": s.Binary(),
+        "fixed": s.Fixed(H),
+        "fixed partly": s.Fixed(np.where(KNOWN if H.shape == KNOWN.shape else KNOWN.T, H, np.nan)),
+        "fixed parts": s.Fixed(of_parts(H, 2)),
+        "nonnegative & l1": s.NonNegative() & s.L1(0.2),
+        "nonnegative & fixed parts": s.NonNegative() & s.Fixed(of_parts(H, 1)),
+        "binary & l1": s.Binary() & s.L1(0.2),
+        "binary & fixed parts": s.Binary() & s.Fixed(np.round(of_parts(H, 1) / H.max())),
+        "nonnegative & elastic & box": s.NonNegative() & s.Elastic(0.1, 0.2) & s.Box(upper=0.7),
+    }
+
+
+def tied_of(H, of_parts):
+    """The same, of entries that are tied to each other; most are closed forms, the last ones take turns."""
+    return {
+        "sparse": s.Sparse(2),
+        "equal_nonzeros": s.EqualNonzeros(2),
+        "pattern": s.Pattern([1, 2], 1),
+        "unit_norm": s.UnitNorm(),
+        "simplex": s.Simplex(),
+        "hoyer": s.Hoyer(0.4),
+        "group_sparsity": s.GroupSparsity([1, 2], [0.3, 0.6]),
+        "orthogonal_to": s.OrthogonalTo(1),
+        "orthogonal": s.Orthogonal(),
+        "monotone": s.Monotone(),
+        "unimodal": s.Unimodal(),
+        "smooth": s.Smooth(0.5),
+        "columns": s.Columns({0: s.Sparse(3, per="component")}),
+        "projection": s.Projection(
+            lambda H: np.clip(H, 0, 1), name="clipped", exact=True, convex=True, nonnegative=True
+        ),
+        "nonnegative & sparse": s.NonNegative() & s.Sparse(4, per="component"),
+        "nonnegative & sparse & unit_norm": s.NonNegative() & s.Sparse(4, per="component") & s.UnitNorm(),
+        "sparse & group_sparsity": s.Sparse(4, per="component") & s.GroupSparsity(sparsity=0.85),
+        "nonnegative & orthogonal_to": s.NonNegative() & s.OrthogonalTo(2, nonzeros=3),
+        "nonnegative & orthogonal_to, successive": s.NonNegative() & s.OrthogonalTo(2, nonzeros=3, method="successive"),
+        "nonnegative & pattern & equal_nonzeros": s.NonNegative() & s.Pattern([1, 2], 1) & s.EqualNonzeros(2),
+        "nonnegative & unimodal": s.NonNegative() & s.Unimodal(),
+        "sparse & l1 & fixed parts": s.Sparse(5, per="component") & s.L1(0.1) & s.Fixed(of_parts(H, 1)),
+        "nonnegative & smooth": s.NonNegative() & s.Smooth(0.5),
+        "nonnegative & orthogonal": s.NonNegative() & s.Orthogonal(),
+        "equal_nonzeros & unit_norm": s.EqualNonzeros(3, per="component") & s.UnitNorm(),
+        "hoyer & unit_norm": s.Hoyer(0.4) & s.UnitNorm(),
+        "sparse & unit_norm": s.Sparse(2) & s.UnitNorm(),
+        "sparse & hoyer": s.Sparse(2) & s.Hoyer(0.4),
+        "sparse & orthogonal": s.Sparse(2) & s.Orthogonal(),
+        "sparse & unimodal": s.Sparse(2) & s.Unimodal(),
+    }
+
+
+STRUCTURES, TIED = (make(PLANTED.H, lambda A, count: A[:count]) for make in (structures_of, tied_of))  # of H
 
 SOLVERS = {
     "hals": solvers.HALS(),
@@ -162,6 +185,23 @@ STORAGES = {
     "disordered csr": shuffled_csr,
     "csr with gaps in memory": csr_with_gaps,
 }
+
+
+# tensors with the parts of H in their last mode, by order
+TENSORS = {
+    order: tensor_of([*(RNG.uniform(size=(dim, RANK)) for dim in sizes), PLANTED.H.T]) for order, sizes in SIZES.items()
+}
+OF_TENSORS = {
+    name: structure
+    for make in (structures_of, tied_of)
+    for name, structure in make(PLANTED.H.T, lambda A, count: A[:, :count]).items()
+}
+
+
+def tensor_problem_of(order, name, loss, store=np.asarray):
+    """The planted tensor with a structure for its last mode, by its name; the others are nonnegative."""
+    X = TENSORS[order] + 0.1 * (loss.degree <= 0)
+    return pose(as_data(store(X)), loss, [s.NonNegative()] * (order - 1) + [OF_TENSORS[name]], RANK).normalized()
 
 
 def problem_of(structure, loss=None, X=None, structure_W=None):

@@ -17,17 +17,20 @@ from partwise.structures import Fixed, NonNegative
 
 from .tables import (
     LOSSES,
+    OF_TENSORS,
     PLANTED,
     RANK,
     SHAPE,
     SOLVERS,
     STRUCTURES,
     SYMMETRIC,
+    TENSORS,
     TIED,
     loss_for,
     problem_for,
     problem_of,
     symmetric_problem_of,
+    tensor_problem_of,
 )
 
 SEVERAL = make_parts(60, 50, 4, zeros=0.6, noise=0.1, random_state=0)  # rows for several tasks
@@ -37,11 +40,12 @@ SEVERAL = make_parts(60, 50, 4, zeros=0.6, noise=0.1, random_state=0)  # rows fo
 SIMPLE = ("-nonnegative", "-nonnegative & elastic & box")
 
 
-def takes(loss, structure):
+def takes(loss, structure, transposed=True):
     """Whether the loss allows the factors that the structure does."""
-    return loss.refuses(0.1, structure.bind((SHAPE[1], RANK), transposed=True, name="H").nonnegative) is None
+    return loss.refuses(0.1, structure.bind((SHAPE[1], RANK), transposed=transposed, name="H").nonnegative) is None
 
 
+EXACT = ("frobenius", "kl", "l1")
 NAMED = {name: loss for name, loss in LOSSES.items() if name != "kullback-leibler"}  # kl again
 PROBLEMS = {
     f"{a}-{b}": problem_of(structure, loss)
@@ -49,6 +53,13 @@ PROBLEMS = {
     if takes(loss, structure)
 }
 PROBLEMS |= {f"frobenius-{name}": symmetric_problem_of(name) for name in SYMMETRIC}
+# every loss, and every structure under some
+PROBLEMS |= {
+    f"order {order}: {a}-{b}": tensor_problem_of(order, b, loss)
+    for order, (a, loss), b in product(TENSORS, NAMED.items(), OF_TENSORS)
+    if (a in EXACT or b in ("nonnegative", "fixed", "nonnegative & elastic & box"))
+    and takes(loss, OF_TENSORS[b], False)
+}
 TRIPLES = {
     f"{name}-{c}": (problem, solver)
     for (name, problem), (c, solver) in product(PROBLEMS.items(), SOLVERS.items())
@@ -107,7 +118,9 @@ class Walk:
         assert objective[-1] < objective[0] or not self.problem.modes
 
     def check_feasibility(self):
-        assert [s.violation(A) for s, A in zip(self.problem.structures, self.factors[-1], strict=True)] == [0, 0]
+        assert [s.violation(A) for s, A in zip(self.problem.structures, self.factors[-1], strict=True)] == [0] * len(
+            self.factors[-1]
+        )
 
     def check_reported_objectives(self):
         for step in self.steps[: self.COMPARED]:
