@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
 from ..errors import IncompatibleError
 from ..kernels.records import Others, Rows
@@ -85,13 +85,13 @@ class Coordinates(Data):
 
     def unfolding(self, mode: int) -> Unfolding:
         if mode not in self.turned:
-            others = self.columns(mode)
-            order = np.lexsort([self.coords[:, m] for m in [*reversed(others), mode]])
+            others, n = self.columns(mode), len(self.values)
+            # entries are in order, and SciPy counts, does not sort: within a row they stay so
+            by_row = coo_array((np.ones(n, bool), (self.coords[:, mode], np.arange(n))), (self.shape[mode], n)).tocsr()
             offsets = np.cumsum([0, *(self.shape[m] for m in others)])
             kind = np.int32 if offsets[-1] < 1 << 31 else np.int64
-            places = (self.coords[order][:, others] + offsets[:-1]).astype(kind)
-            ends = np.cumsum(np.bincount(self.coords[:, mode], minlength=self.shape[mode]))
-            self.turned[mode] = Unfolding(np.concatenate([[0], ends]).astype(np.int64), order, places)
+            places = self.coords[by_row.indices][:, others].astype(kind, copy=False) + offsets[:-1].astype(kind)
+            self.turned[mode] = Unfolding(by_row.indptr.astype(np.int64), by_row.indices, places)
         return self.turned[mode]
 
     def pieces(self, mode: int) -> tuple[Piece, ...]:
@@ -213,7 +213,10 @@ def canonical(X: SparseTensor) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates in order, each once, and values that are not 0; the caller's arrays are not touched."""
     kind = np.int32 if max(X.shape) < 1 << 31 else np.int64
     coords, values = X.coords.astype(kind), X.values
-    order = np.lexsort(coords.T[::-1])
+    if math.prod(X.shape) < 1 << 63:
+        order = np.argsort(np.ravel_multi_index(tuple(coords.T), X.shape), kind="stable")
+    else:
+        order = np.lexsort(coords.T[::-1])
     coords, values = coords[order], values[order]
     new = np.ones(len(coords), bool)
     new[1:] = np.any(coords[1:] != coords[:-1], axis=1)

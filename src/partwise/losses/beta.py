@@ -85,7 +85,7 @@ class Divergence(Loss):
                 f"use a positive beta_loss: {self} is infinite at zeros"
             )
         if not nonnegative:
-            return f"{self} needs nonnegative factors: add structures.NonNegative(), 'nonnegative & ...', to both"
+            return f"{self} needs nonnegative factors: add structures.NonNegative() to each, 'nonnegative & ...'"
         return None
 
     def value(self, X, Y, weights=1.0):

@@ -45,7 +45,7 @@ class L1(Loss):
 
     def refuses(self, lowest, nonnegative):
         if self.zero_weight != 1 and not nonnegative:
-            return f"{self} needs nonnegative factors: add structures.NonNegative(), 'nonnegative & ...', to both"
+            return f"{self} needs nonnegative factors: add structures.NonNegative() to each, 'nonnegative & ...'"
         return None
 
     def value(self, X, Y, weights=None):
