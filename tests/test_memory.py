@@ -97,3 +97,39 @@ def test_peak_memory_of_the_rigorous_bound():
         < 12 * 12 * nonzeros + 30 * 8 * sum(shape) * 10
         < 8 * shape[0] * shape[1] * 2
     )
+
+
+TENSORS = """
+import resource, sys
+import numpy as np
+import partwise as pw
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+def make(shape, nonzeros):
+    rng = np.random.default_rng(0)
+    coords = np.column_stack([rng.integers(size, size=nonzeros) for size in shape])
+    return pw.SparseTensor(coords, rng.poisson(2.0, nonzeros) + 1.0, shape)
+
+def run(T):
+    for loss, init in (("frobenius", "random"), ("kl", "random"), ("l1", "smooth-l1")):
+        pw.factorize(T, 10, loss=loss, init=init, random_state=0, max_iter=2, tol=0)
+
+run(make((30, 20, 10), 300))
+T = make(SHAPE, NONZEROS)
+before = peak()
+run(T)
+print(peak() - before)
+"""
+
+
+@pytest.mark.parametrize("shape", [(3000, 2500, 2000), (30_000, 20_000, 20_000), (500, 400, 300, 200)], ids=str)
+def test_peak_memory_of_sparse_tensors(shape):
+    """Entries are sorted once for each mode; dense, X would take 100 GB and more."""
+    nonzeros, rank, entries = 600_000, 10, 1 << 19
+    program = TENSORS.replace("SHAPE", str(shape)).replace("NONZEROS", str(nonzeros))
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=True)
+    sorted_entries = len(shape) * nonzeros * (8 + 4 + 4 + 2 * 4 * len(shape))
+    rows_of_others, factors = 3 * entries * 16 * 8, 30 * 8 * sum(shape) * rank
+    assert int(run.stdout) < 2 * sorted_entries + rows_of_others + factors

@@ -1,0 +1,353 @@
+"""Tensors: side by side with TensorLy and pyttb, how near products come to the machine's limit, and planted parts found
+again."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from multiprocessing import get_context
+
+import numpy as np
+
+import partwise as pw
+from partwise.bench import machine
+from partwise.data import as_data
+from partwise.datasets import local_archive
+from partwise.kernels.threads import blas, count
+from partwise.metrics import core_consistency, factor_match
+from partwise.problem import pose
+from partwise.structures import NonNegative
+
+from .pages import table
+
+REPEATS = 3  # of a whole call; the fastest counts, and sides alternate
+SEEDS = 20
+NOISE = 0.05
+
+
+@dataclass(frozen=True)
+class Row:
+    """A tensor, the rank, the loss, and how many iterations of the peers set the target."""
+
+    name: str
+    load: Callable[[], object]
+    rank: int
+    loss: str
+    iterations: int
+    asked: float
+
+
+def cube(n: int, rank: int) -> np.ndarray:
+    """Planted parts, uniform, with noise."""
+    return pw.datasets.make_cp((n,) * 3, rank, zeros=0.0, noise=NOISE, random_state=0).X
+
+
+def amino() -> np.ndarray:
+    with np.load(archive("amino")) as file:
+        return np.maximum(file["X"], 0).astype(np.float64)
+
+
+def contacts() -> pw.SparseTensor:
+    """Counts of contacts, (person, person, time), both halves."""
+    with np.load(archive("primary_school")) as file:
+        coords, values, shape = file["coords"].astype(np.int64), file["counts"].astype(float), file["shape"].tolist()
+    return pw.SparseTensor(np.vstack([coords, coords[:, [1, 0, 2]]]), np.tile(values, 2), tuple(shape))
+
+
+def archive(name: str):
+    path = local_archive(name)
+    if path is None:
+        raise FileNotFoundError(name)
+    return path
+
+
+ROWS = [
+    Row("planted, 150 x 150 x 150", lambda: cube(150, 10), 10, "frobenius", 30, 3),
+    Row("planted, 300 x 300 x 300", lambda: cube(300, 20), 20, "frobenius", 20, 3),
+    Row("amino acids, 5 x 201 x 61", amino, 3, "frobenius", 50, 3),
+    Row("school contacts, 242 x 242 x 104, 89724 nonzeros", contacts, 10, "kl", 10, 20),
+    Row("school contacts, 242 x 242 x 104, 89724 nonzeros", contacts, 13, "kl", 10, 20),
+]
+
+
+# -- the peers, each from the same factors ----------------------------------------------------------------
+
+
+def tensorly_hals(T, start, n_iter):
+    from tensorly.decomposition import non_negative_parafac_hals  # noqa: PLC0415  # optional
+
+    return unpacked(non_negative_parafac_hals(T, start[0].shape[1], n_iter, init=packed(start), tol=0))
+
+
+def tensorly_mu(T, start, n_iter):
+    from tensorly.decomposition import non_negative_parafac  # noqa: PLC0415
+
+    return unpacked(non_negative_parafac(T, start[0].shape[1], n_iter, init=packed(start), tol=0))
+
+
+def cp_apr(T, start, n_iter):
+    import pyttb  # noqa: PLC0415
+
+    init = pyttb.ktensor([A.copy() for A in start], np.ones(start[0].shape[1]))
+    X = pyttb.sptensor(T.coords, T.values[:, None], T.shape)
+    model, _, _ = pyttb.cp_apr(X, start[0].shape[1], init=init, maxiters=n_iter, stoptol=0.0, printitn=0)
+    return [model.factor_matrices[0] * model.weights, *model.factor_matrices[1:]]
+
+
+def packed(start):
+    from tensorly.cp_tensor import CPTensor  # noqa: PLC0415
+
+    return CPTensor((np.ones(start[0].shape[1]), [A.copy() for A in start]))
+
+
+def unpacked(model):
+    weights, factors = model
+    return [factors[0] * weights, *factors[1:]]
+
+
+PEERS = {
+    "frobenius": {"TensorLy, HALS": ("tensorly", tensorly_hals), "TensorLy, MU": ("tensorly", tensorly_mu)},
+    "kl": {"pyttb, cp_apr": ("pyttb", cp_apr)},
+}
+
+
+# -- the race ------------------------------------------------------------------------------------------------
+
+
+def heat(number: int) -> list[list]:
+    """The lines of one row, in a process of its own."""
+    warnings.simplefilter("ignore")
+    row = ROWS[number]
+    T = row.load()
+    pw.factorize(T, row.rank, loss=row.loss, random_state=1, max_iter=2, tol=0)  # compiled
+    rng = np.random.RandomState(0)
+    problem = pose(as_data(T), pw.registry.resolve("loss", row.loss), [NonNegative()] * T.ndim, row.rank)
+    start = pw.init.Random()(problem, rng)
+    lines = []
+    for name, (package, peer) in PEERS[row.loss].items():
+        if not find_spec(package):
+            continue
+        target = problem.objective(peer(T, start, row.iterations))
+        seconds = {name: np.inf, "partwise": np.inf}
+        for repeat in range(REPEATS):
+            for side in sorted(seconds, reverse=repeat % 2 == 1):
+                begun = time.perf_counter()
+                if side == name:
+                    peer(T, start, row.iterations)
+                else:
+                    ours = pw.factorize(T, row.rank, loss=row.loss, init=start, target=target, max_iter=5000, tol=0)
+                seconds[side] = min(seconds[side], time.perf_counter() - begun)
+        ratio = seconds[name] / seconds["partwise"]
+        reached = f"{ours.n_iter}" if ours.status == "target" else f"never ({ours.status})"
+        lines.append(
+            [row.name, row.rank, row.loss, name, row.iterations, reached, f"**{ratio:.1f}**", f"{row.asked:.0f}"]
+        )
+    return lines
+
+
+def in_a_process(task: Callable, number: int):
+    """What one process leaves behind in memory does not help or hinder the next."""
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(task, (number,))
+
+
+def race() -> str:
+    lines = []
+    for number, row in enumerate(ROWS):
+        try:
+            lines += in_a_process(heat, number)
+        except FileNotFoundError:
+            print(f"skipped: {row.name}, no such data here")
+    header = ["tensor", "rank", "loss", "peer", "its iterations", "ours to its objective", "**times faster**", "asked"]
+    return table(header, lines)
+
+
+# -- phases --------------------------------------------------------------------------------------------------
+
+
+def fastest(task: Callable[[], object], repeats: int = 7) -> float:
+    best = np.inf
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        task()
+        best = min(best, time.perf_counter() - begun)
+    return best
+
+
+def bandwidth() -> float:
+    """Bytes a second that all cores read together, from an array far larger than their caches."""
+    data = as_data(np.ones((200, 1000, 200)))
+    values = next(data.listed())
+    return values.nbytes / fastest(lambda: data.kernels.unit_sums(values, 1.0, 1.0))
+
+
+def multiplications() -> float:
+    """Floating-point operations a second of a large square product."""
+    A = np.random.default_rng(0).uniform(size=(2000, 2000))
+    return 2 * 2000**3 / fastest(lambda: A @ A, 3)
+
+
+def iteration(T, rank: int, loss: str, solver: str) -> float:
+    """Seconds that one more iteration takes."""
+    runs = []
+    for n_iter in (5, 25):
+        runs.append(
+            fastest(
+                lambda n=n_iter: pw.factorize(T, rank, loss=loss, solver=solver, max_iter=n, tol=0, random_state=0), 3
+            )
+        )
+    return (runs[1] - runs[0]) / 20
+
+
+def products(data, rank: int) -> tuple[float, float, float]:
+    """Seconds of all products of an iteration, and the least that the machine could take for them: by its operations,
+    and by the bytes of X and of what is written."""
+    factors = [np.random.default_rng(m).uniform(size=(dim, rank)) for m, dim in enumerate(data.shape)]
+
+    def all_modes():
+        for mode in range(len(factors)):
+            data.cross(factors, mode)
+            factors[mode] = factors[mode].copy()
+
+    all_modes()
+    return fastest(all_modes), *least(data, rank)
+
+
+def least(data, rank: int) -> tuple[float, float]:
+    order = len(data.shape)
+    if data.sparse:
+        operations = 2 * order * data.n_nonzeros * rank
+        size = (
+            order * data.n_nonzeros * (8 + 4 * (order - 1) + 8 * rank)
+        )  # each reads a row of the last factor, at least
+    else:
+        halves = data.halves if order > 2 else ((0,), (1,))
+        operations = 4 * int(np.prod(data.shape)) * rank
+        size = 2 * 8 * int(np.prod(data.shape)) + 2 * 8 * rank * sum(
+            int(np.prod([data.shape[m] for m in h])) for h in halves
+        )
+    return operations, size
+
+
+def phases() -> str:
+    """What products take of an iteration, and how near they are to the limits of the machine."""
+    with blas.on_one_thread():
+        speed = multiplications() * count()
+    rate, lines = bandwidth(), []
+    cases: Iterator = iter(
+        [
+            ("150 x 150 x 150", cube(150, 10), 10, "hals"),
+            ("300 x 300 x 300", cube(300, 20), 20, "hals"),
+            ("60 x 60 x 60 x 60", pw.datasets.make_cp((60,) * 4, 10, random_state=0).X, 10, "hals"),
+            ("20000 x 15000 x 3000, 2 million nonzeros", scattered(), 10, "hals"),
+        ]
+    )
+    for name, T, rank, solver in cases:
+        data = as_data(T)
+        with data.working():
+            seconds, operations, size = products(data, rank)
+        whole = iteration(T, rank, "frobenius", solver)
+        limit = max(operations / speed, size / rate)
+        bound = "operations" if operations / speed > size / rate else "memory"
+        lines.append(
+            [name, rank, f"{seconds / whole:.0%}", f"{operations / seconds / 1e9:.1f}", f"{size / seconds / 1e9:.1f}",
+             f"{limit / seconds:.0%} of {bound}"]
+        )  # fmt: skip
+    header = ["tensor", "rank", "products, of an iteration", "GFLOP/s", "GB/s", "of the machine's limit"]
+    about = (
+        f"The machine: {speed / 1e9:.0f} GFLOP/s in large products, {rate / 1e9:.1f} GB/s read by all cores together."
+    )
+    return f"{table(header, lines)}\n\n{about}"
+
+
+def scattered() -> pw.SparseTensor:
+    rng, shape = np.random.default_rng(0), (20000, 15000, 3000)
+    coords = np.column_stack([(rng.uniform(size=2_000_000) ** 2 * size).astype(np.int64) for size in shape])
+    return pw.SparseTensor(coords, rng.poisson(2.0, len(coords)) + 1.0, shape)
+
+
+# -- planted parts -------------------------------------------------------------------------------------------
+
+PLANTED = {
+    "dense, 40 x 30 x 20": ((40, 30, 20), 0.0),
+    "dense, half of the entries of factors 0": ((40, 30, 20), 0.5),
+    "sparse, 85% of the entries of factors 0": ((120, 100, 80), 0.85),
+}
+
+
+def recovery() -> str:
+    """In how many of 20 seeds all planted parts are found, from a greedy and from a random start."""
+    lines = []
+    for (name, (shape, zeros)), rank in ((case, rank) for case in PLANTED.items() for rank in (5, 10)):
+        hits = {"greedy": 0, "random": 0}
+        for seed in range(SEEDS):
+            truth = pw.datasets.make_cp(shape, rank, zeros=zeros, noise=NOISE, random_state=seed)
+            X = as_sparse(truth.X) if zeros > 0.8 else truth.X
+            for init in hits:
+                with warnings.catch_warnings(action="ignore"):
+                    result = pw.factorize(X, rank, init=init, random_state=seed, tol=1e-5, max_iter=3000)
+                hits[init] += factor_match(result.factors, truth.factors) >= 0.99
+        lines.append([name, rank, f"**{hits['greedy']}**", hits["random"], "19"])
+    return table(["planted", "rank", "greedy start, of 20", "random start, of 20", "asked"], lines)
+
+
+def as_sparse(T: np.ndarray) -> pw.SparseTensor:
+    """Its entries above the noise at zeros."""
+    coords = np.argwhere(T)
+    return pw.SparseTensor(coords, T[tuple(coords.T)], T.shape)
+
+
+def symmetric() -> str:
+    """Fourth-order symmetric tensors, n = 20, rank 5: which steps are proved, and which parts are found."""
+    closed, steps, found, least_cosine = 0, 0, 0, 1.0
+    for seed in range(SEEDS):
+        A = np.random.default_rng(seed).uniform(size=(20, 5))
+        A *= np.random.default_rng(seed + 100).uniform(size=A.shape) < 0.7
+        T = np.einsum("ak,bk,ck,dk->abcd", A, A, A, A, optimize=True)
+        with warnings.catch_warnings(action="ignore"):
+            result = pw.factorize(T, 5, symmetric=True, solver="greedy", random_state=seed)
+        closed += sum(step.status == "closed" for step in result.path)
+        steps += len(result.path)
+        cosines = np.abs(unit(A).T @ unit(result.factors[0])).max(axis=1)
+        least_cosine = min(least_cosine, float(cosines.min()))
+        found += bool(cosines.min() >= 0.999)
+    return table(
+        ["symmetric, order 4, n = 20, rank 5", "measured", "asked"],
+        [
+            ["steps closed to 1e-4", f"{closed} of {steps}", "all"],
+            ["seeds with all parts found (cosine >= 0.999)", f"{found} of {SEEDS}", f"{SEEDS} of {SEEDS}"],
+            ["smallest cosine", f"{least_cosine:.6f}", "0.999"],
+        ],
+    )
+
+
+def unit(A: np.ndarray) -> np.ndarray:
+    return A / np.linalg.norm(A, axis=0)
+
+
+def fluorescence() -> str:
+    """Amino acids at rank 3: core consistency, and concentrations against the truth."""
+    with np.load(archive("amino")) as file:
+        truth = file["concentrations"]
+    T = amino()
+    result = pw.factorize(T, 3, random_state=0, tol=1e-6)
+    found = result.factors[0]
+    correlations = np.corrcoef(found.T, truth.T)[:3, 3:].max(axis=0)
+    free = pw.factorize(T, 3, structures=["free"] * 3, random_state=0, tol=1e-6, max_iter=5000).factors[0]
+    unconstrained = np.abs(np.corrcoef(free.T, truth.T)[:3, 3:]).max(axis=0)
+    lines = [["core consistency at rank 3", f"{core_consistency(T, result.factors):.2f}", "above 95"]]
+    for name, own, other in zip(("tryptophan", "tyrosine", "phenylalanine"), correlations, unconstrained, strict=True):
+        lines.append(
+            [f"concentrations of {name}, correlation", f"{own:.5f} (without constraints {other:.5f})", "0.999"]
+        )
+    return table(["amino acids", "measured", "asked"], lines)
+
+
+def run() -> str:
+    parts = [race(), phases(), recovery(), symmetric()]
+    if local_archive("amino"):
+        parts.append(fluorescence())
+    return "\n\n".join([*parts, machine()])
