@@ -10,6 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .data.names import letters
+from .data.tensor import SparseTensor
+
 
 def local_archive(name: str) -> Path | None:
     """A data set that cannot be passed on, such as "classic3": the file `classic3.npz` in the folder that the
@@ -64,10 +67,7 @@ def make_parts(n_samples=100, n_features=80, rank=5, *, zeros=0.5, noise=0.0, ou
         rng.uniform(size=shape) * (rng.uniform(size=shape) >= zeros)
         for shape in ((n_samples, rank), (rank, n_features))
     )
-    X = W @ H
-    if noise:
-        deviation = rng.standard_normal(X.shape)
-        X = np.maximum(X + noise * np.linalg.norm(X) / np.linalg.norm(deviation) * deviation, 0)
+    X = noisy(W @ H, noise, rng)
     if outliers:
         X = np.where(rng.uniform(size=X.shape) < outliers, 5 * X.max() * rng.uniform(size=X.shape), X)
     return Parts(X, W, H, None)
@@ -94,6 +94,103 @@ def make_sparse_codes(n_samples=300, n_features=20, rank=30, *, nonzeros=3, nois
     X = W @ H
     deviation = rng.standard_normal(X.shape)
     return Parts(X + noise * np.linalg.norm(X) / np.linalg.norm(deviation) * deviation, W, H, None)
+
+
+class Planted(NamedTuple):
+    """A tensor with the factors it is made of, tall, one for each mode (plus noise where asked for)."""
+
+    X: np.ndarray | SparseTensor
+    factors: tuple[np.ndarray, ...]
+    modes: dict[str, np.ndarray | None] | None = None  # names and labels, as `factorize` takes them
+
+
+def make_cp(shape=(30, 25, 20), rank=5, *, zeros=0.5, noise=0.0, sparse=False, random_state=None) -> Planted:
+    """A planted CP model of any order: uniform factors with a share of `zeros`, no column without a nonzero, and normal
+    noise of relative size `noise` on X, cut at 0. `sparse`: X is a `SparseTensor`, of which only nonzeros have noise;
+    never held in full, so it may be large where there are many zeros."""
+    rng = check_random_state(random_state)
+    factors = tuple(rng.uniform(size=(n, rank)) * (rng.uniform(size=(n, rank)) >= zeros) for n in shape)
+    for A in factors:
+        empty = np.flatnonzero(~A.any(axis=0))
+        A[rng.randint(len(A), size=empty.size), empty] = 1 - rng.uniform(size=empty.size)
+    if sparse:
+        boxes = [np.meshgrid(*(np.flatnonzero(A[:, k]) for A in factors), indexing="ij") for k in range(rank)]
+        coords = np.unique(np.concatenate([np.stack(box, axis=-1).reshape(-1, len(shape)) for box in boxes]), axis=0)
+        values = np.prod([A[coords[:, mode]] for mode, A in enumerate(factors)], axis=0).sum(axis=1)
+        return Planted(SparseTensor(coords, noisy(values, noise, rng), tuple(shape)), factors)
+    modes = letters(len(shape))
+    X = np.einsum(",".join(f"{mode}z" for mode in modes) + "->" + modes, *factors, optimize=True)
+    return Planted(noisy(X, noise, rng), factors)
+
+
+def noisy(X: np.ndarray, noise: float, rng) -> np.ndarray:
+    """X with normal noise of relative size `noise`, cut at 0."""
+    if not noise:
+        return X
+    deviation = rng.standard_normal(X.shape)
+    return np.maximum(X + noise * np.linalg.norm(X) / np.linalg.norm(deviation) * deviation, 0)
+
+
+def make_fluorescence(n_samples=5, n_analytes=3, *, noise=0.01, random_state=None) -> Planted:
+    """Fluorescence of mixtures, samples x emission x excitation, like the amino acids of Bro (1997): each analyte glows
+    with its own smooth spectrum, as much as there is of it and as the light that excites it is absorbed.
+
+    The first samples hold one analyte each, the others are mixtures. Factors are the concentrations and the two kinds
+    of spectra, which have a largest entry of 1; the wavelengths, in nm, are in `modes`.
+    """
+    rng = check_random_state(random_state)
+    emission, excitation = np.arange(250.0, 451), np.arange(240.0, 301)
+    places = np.linspace(0, 1, n_analytes) if n_analytes > 1 else np.array([0.5])
+    glow = band(emission, 282 + 68 * places**1.5, 12 + 16 * places)
+    light = band(excitation, 256 + 24 * places, 7 + 5 * places) + 0.8 * band(excitation, 225 + 5 * places, 12)
+    pure = np.eye(n_samples, n_analytes)
+    mixed = rng.uniform(0.1, 1, size=(max(n_samples - n_analytes, 0), n_analytes))
+    concentrations = np.concatenate([pure[:n_analytes], mixed])
+    factors = concentrations, glow / glow.max(axis=0), light / light.max(axis=0)
+    X = noisy(np.einsum("iz,jz,kz->ijk", *factors), noise, rng)
+    return Planted(X, factors, {"sample": None, "emission": emission, "excitation": excitation})
+
+
+def band(x: np.ndarray, centre: np.ndarray, width) -> np.ndarray:
+    """One peak a column, steeper to the left of it than to the right."""
+    away = x[:, None] - centre
+    return np.exp(-0.5 * np.square(away / (width * np.where(away > 0, 1.5, 1))))
+
+
+class Contacts(NamedTuple):
+    """How often people met: counts at coordinates (person, person, time), each meeting from both sides."""
+
+    coords: np.ndarray
+    values: np.ndarray
+    shape: tuple[int, ...]
+    groups: np.ndarray  # of each person
+    schedule: np.ndarray  # (time, group): when the people of a group meet
+
+    @property
+    def X(self) -> SparseTensor:
+        return SparseTensor(self.coords, self.values, self.shape)
+
+
+def make_contacts(n_people=60, n_groups=5, n_times=40, *, meetings=8000, mixing=0.1, random_state=None) -> Contacts:
+    """Contacts in a school: people meet within their group, which has lessons of its own, and a share of `mixing` with
+    anybody at any time. `meetings`: about how many there are in all. Counts are Poisson."""
+    rng = check_random_state(random_state)
+    groups = np.sort(np.arange(n_people) % n_groups)
+    # each group is busy in about half of the lessons, which last four times
+    lessons = rng.uniform(size=(-(-n_times // 4), n_groups)) < 0.5
+    lessons[np.arange(n_groups) % len(lessons), np.arange(n_groups)] = True
+    schedule = np.repeat(lessons, 4, axis=0)[:n_times] * rng.uniform(0.5, 1.5, size=(n_times, n_groups))
+    sociable = rng.gamma(4.0, size=n_people)
+    kinds = [(sociable * (groups == g), schedule[:, g], (1 - mixing) / n_groups) for g in range(n_groups)]
+    events = []
+    for weight, times, share in [*kinds, (sociable, np.ones(n_times), mixing)]:
+        count = rng.poisson(meetings * share)
+        drawn = [rng.choice(len(p), size=count, p=p / p.sum()) for p in (weight, weight, times)]
+        events.append(np.stack(drawn, axis=1))
+    met = np.concatenate(events)
+    met = met[met[:, 0] != met[:, 1]]
+    coords, values = np.unique(np.concatenate([met, met[:, [1, 0, 2]]]), axis=0, return_counts=True)
+    return Contacts(coords, values.astype(np.float64), (n_people, n_people, n_times), groups, schedule)
 
 
 def load_digits() -> Parts:

@@ -1,4 +1,14 @@
-"""What users read of factors and their number."""
+"""What users read of factors and modes: their names, and labels along them."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
 
 
 def factor_names(order: int) -> tuple[str, ...]:
@@ -9,3 +19,67 @@ def factor_names(order: int) -> tuple[str, ...]:
 def matrix_only(what: str, order: int) -> str | None:
     """None for a matrix, else the sentence that something is not made for X."""
     return None if order == 2 else f"{what} is for matrices, and X has {order} modes"
+
+
+def letters(order: int) -> str:
+    """One letter for each mode, for `numpy.einsum`; z is left for the components."""
+    return string.ascii_letters.replace("z", "")[:order]
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A mode of X: what it is called, and what stands along it."""
+
+    name: str
+    labels: tuple[str | float, ...] | None = None
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the labels are numbers, such as wavelengths."""
+        return self.labels is not None and not any(isinstance(label, str) for label in self.labels)
+
+
+def checked_modes(modes, shape: tuple[int, ...]) -> tuple[Mode, ...]:
+    """Modes from what users state: a list of names, or a dict of names with labels or None, in the order of the modes;
+    () where nothing is stated."""
+    if modes is None or (isinstance(modes, tuple) and not modes):
+        return ()
+    if isinstance(modes, str | bytes) or not isinstance(modes, Iterable):
+        raise TypeError(f"modes must be a list of names, or a dict from names to labels or None; got {modes!r}")
+    if isinstance(modes, Mapping):
+        stated = list(modes.items())
+    else:
+        stated = [(mode.name, mode.labels) if isinstance(mode, Mode) else (mode, None) for mode in modes]
+    names = [name for name, _ in stated]
+    if len(names) != len(shape):
+        raise ValueError(f"modes must name every mode of X once, in order: X has {len(shape)}, and there are {names!r}")
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"names of modes must be text, got {name!r} among them")
+    if len(set(names)) != len(names):
+        raise ValueError(f"modes must have different names, got {names!r}")
+    return tuple(
+        Mode(name, checked_labels(labels, size, name)) for (name, labels), size in zip(stated, shape, strict=True)
+    )
+
+
+def checked_labels(labels, size: int, name: str) -> tuple[str | float, ...] | None:
+    """One label for each index of a mode: all text, or all finite numbers. Others, such as dates, become text."""
+    if labels is None:
+        return None
+    if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+        raise TypeError(f"labels of the mode {name!r} must be a list of text or numbers, or None; got {labels!r}")
+    plain = [label.item() if isinstance(label, np.number) else label for label in labels]
+    if len(plain) != size:
+        raise ValueError(f"the mode {name!r} has size {size}, and there are {len(plain)} labels for it")
+    if all(isinstance(label, Real) and not isinstance(label, bool) and np.isfinite(label) for label in plain):
+        return tuple(label if isinstance(label, int) else float(label) for label in plain)
+    return tuple(map(str, plain))
+
+
+def modes_of(X: Any) -> tuple[Mode, ...]:
+    """What an xarray.DataArray says of its modes; () for anything else."""
+    if type(X).__module__.partition(".")[0] != "xarray" or not hasattr(X, "dims"):
+        return ()
+    coords = {str(dim): X.coords[dim].values if dim in X.coords else None for dim in X.dims}
+    return checked_modes(coords, tuple(X.shape))
