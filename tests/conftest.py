@@ -79,7 +79,7 @@ def pytest_sessionstart(session):
 @pytest.fixture
 def plain_pictures(monkeypatch):
     """Nothing is drawn, which takes longer than most fits."""
-    for name in ("parts", "convergence", "path"):
+    for name in ("parts", "modes", "convergence", "path"):
         monkeypatch.setattr(f"partwise.result.plots.{name}", lambda *_, **__: None)
     monkeypatch.setattr(import_module("partwise.report.build"), "png", lambda figure: "data:image/png;base64,")
 

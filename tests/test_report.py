@@ -25,7 +25,7 @@ def test_build_is_plain_facts():
     assert page["headline"].startswith("30 × 12 data in 3 parts")
     assert page["good"]
     assert len(page["table"]) == 3
-    heaviest = page["table"][0]["top"].split(", ")
+    heaviest = page["table"][0]["top"][0].split(", ")
     assert heaviest[0] == f"f{np.argmax(RESULT.H[0])}"
     assert sum(float(line["share"].rstrip("%")) for line in page["table"]) == pytest.approx(100, abs=0.3)
 

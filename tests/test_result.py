@@ -1,6 +1,7 @@
 """What a result says of its fit: errors and shares that mean something for every loss."""
 
 import json
+import sys
 import warnings
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ import partwise as pw
 from partwise import structures as s
 from partwise.cli import main
 from partwise.data import as_data
+from partwise.data.names import Mode
 from partwise.io import load
 from partwise.io.write import summary, write_result
 from partwise.problem import pose
@@ -155,13 +157,19 @@ def test_the_share_is_told_everywhere(tmp_path, capsys):
     assert 0.5 < json.loads((tmp_path / "out" / "result.json").read_text())["explained"] < 1
 
 
-def test_a_result_of_three_factors(tmp_path):
+def three_factors(**changes):
+    """A result of three modes, by hand."""
     flat = fit(COUNTS, "frobenius")
     factors = (*flat.factors, np.ones((5, 2)))
     certificate = replace(flat.certificate, violations=(0.0, 0.0, 0.0))
-    result = replace(flat, factors=factors, structures=(s.NonNegative(),) * 3, certificate=certificate)
+    about = {"factors": factors, "structures": (s.NonNegative(),) * 3, "certificate": certificate}
+    return replace(flat, **(about | changes))
+
+
+def test_a_result_of_three_factors(tmp_path):
+    result = three_factors()
     again = load(result.save(tmp_path / "r.partwise"))
-    assert all(map(np.array_equal, again.factors, factors))
+    assert all(map(np.array_equal, again.factors, result.factors))
     assert repr(result).startswith("<partwise result: 20 x 12 x 5 in 2 parts")
     assert list(result.named) == ["A1", "A2", "A3"]
     assert list(summary(result)["structures"]) == ["A1", "A2", "A3"]
@@ -171,3 +179,82 @@ def test_a_result_of_three_factors(tmp_path):
         result.W  # noqa: B018
     with pytest.raises(ValueError, match="certify is for matrices, and X has 3 modes"):
         result.certify(COUNTS)
+
+
+def test_weights_and_the_model():
+    result = three_factors()
+    A, B, C = result.factors
+    assert np.allclose(result.reconstruct(), np.einsum("iz,jz,kz->ijk", A, B, C))
+    assert result.weights == pytest.approx(
+        [np.linalg.norm(np.multiply.outer(np.outer(A[:, k], B[:, k]), C[:, k])) for k in (0, 1)]
+    )
+    assert result.shares == pytest.approx(result.weights / result.weights.sum())
+    flat = fit(COUNTS, "frobenius")
+    assert np.array_equal(flat.reconstruct(), flat.W @ flat.H)
+    large = replace(result, factors=(np.ones((2000, 2)),) * 3)
+    with pytest.raises(ValueError, match=r"the model has 8e\+09 entries.* from result\.factors"):
+        large.reconstruct()
+
+
+MODES = (Mode("person", tuple(f"p{i}" for i in range(20))), Mode("nm", tuple(np.linspace(250, 300, 12))), Mode("day"))
+
+
+def test_modes_are_carried_along(tmp_path):
+    result = three_factors(modes=MODES)
+    assert load(result.save(tmp_path / "r.partwise")).modes == MODES
+    write_result(result, tmp_path)
+    about = json.loads((tmp_path / "result.json").read_text())
+    assert about["modes"][0] == {"name": "person", "labels": list(MODES[0].labels)}
+    assert about["modes"][1]["labels"] == list(MODES[1].labels)
+    assert about["modes"][2] == {"name": "day", "labels": None}
+    with pytest.raises(ValueError, match="the mode 'a' has size 20, and there are 19 labels"):
+        three_factors(modes=(Mode("a", ("x",) * 19), *MODES[1:])).save(tmp_path / "r.partwise")
+    with pytest.raises(ValueError, match="what it says of the modes cannot be"):
+        three_factors(modes=(Mode("a", (1.0, "x") * 10), *MODES[1:])).save(tmp_path / "r.partwise")
+
+
+def test_a_page_of_three_modes(tmp_path):
+    result = three_factors(modes=MODES)
+    page = build(result, "Title")
+    assert page["modes"] == ["person", "nm", "day"]
+    assert page["named"] == ["person", "nm"]
+    first = page["table"][0]
+    assert first["top"][0].split(", ")[0] == f"p{np.argmax(result.factors[0][:, 0])}"
+    assert first["used"][2] == "100.0%"
+    text = result.report(tmp_path / "page.html").read_text()
+    assert "heaviest person" in text and "day used" in text and "sparsity" not in text
+    for options in ({"image_shape": (3, 4)}, {"columns": 2}, {"feature_names": list("abc")}):
+        with pytest.raises(ValueError, match=f"{next(iter(options))} is for matrices, and X has 3 modes"):
+            result.report(tmp_path / "other.html", **options)
+    many = replace(result, factors=tuple(np.ones((n, 50)) for n in result.shape))
+    assert build(many, "Title")["parts"] is None
+
+
+def test_all_modes_in_one_picture():
+    result = three_factors(modes=MODES)
+    figure = result.plot.modes()
+    axes = np.reshape(figure.axes, (2, 3))
+    assert [ax.get_title() for ax in axes[0]] == ["person", "nm", "day"]
+    (curve,) = axes[1, 1].lines
+    assert np.array_equal(curve.get_xdata(), MODES[1].labels)
+    assert curve.get_ydata() == pytest.approx(result.factors[1][:, 1] / result.factors[1][:, 1].max())
+    heaviest = [f"p{i}" for i in np.argsort(-result.factors[0][:, 0])[:3]]
+    assert axes[0, 0].texts[0].get_text().split("\n") == heaviest
+    assert len(axes[0, 2].patches) == 5
+    assert f"{result.shares[0]:.0%}" in axes[0, 0].get_ylabel()
+    with pytest.raises(ValueError, match=r"plot.parts is for matrices, and X has 3 modes: use plot.modes\(\)"):
+        result.plot.parts()
+    assert len(fit(COUNTS, "frobenius").plot.modes().axes) == 4
+
+
+def test_tensorly_takes_the_model():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "tensorly.cp_tensor", None)
+        with pytest.raises(ImportError, match="to_tensorly needs TensorLy: pip install tensorly"):
+            three_factors().to_tensorly()
+    pytest.importorskip("tensorly", reason="TensorLy is not installed")
+    result = three_factors()
+    cp = result.to_tensorly()
+    assert np.allclose(cp.to_tensor(), result.reconstruct())
+    assert np.allclose(cp.weights, result.weights)
+    assert all(np.allclose(np.linalg.norm(A, axis=0), 1) for A in cp.factors)

@@ -44,11 +44,12 @@ def kinds() -> dict[str, Any]:
 @cache
 def _own_kinds() -> dict[str, Any]:
     from .. import losses, structures  # noqa: PLC0415  # they import this package
+    from ..data.names import Mode  # noqa: PLC0415
     from ..result import Result  # noqa: PLC0415
     from ..result.certificate import Certificate  # noqa: PLC0415
     from ..run.records import Record, Run, Snapshot  # noqa: PLC0415
 
-    own = [Certificate, Result, Record, Run, Snapshot]
+    own = [Certificate, Mode, Result, Record, Run, Snapshot]
     own += [structures.alternating.Dykstra, structures.alternating.Successive, structures.vectors.Vectors]  # bound ones
     named: dict[str, Any] = {cls.__name__: cls for cls in own}
     for kind, module in (("loss", losses), ("structure", structures)):  # L1 is both

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..data.names import checked_modes
 from ..data.validation import DTYPES, SYMMETRIES
 from ..errors import ArchiveError
 from ..problem import Factors
@@ -46,13 +47,14 @@ def check(result: Result) -> None:
     numbers = result.objective, result.fit, result.relative_error, result.data_norm, about.stationarity, about.tol
     path = result.path if isinstance(result.path, tuple) else (None,)
     holds = {
-        "symmetry": result.symmetric in SYMMETRIES and (not result.symmetric or shape == shape[:1] * 2),
+        "symmetry": result.symmetric in SYMMETRIES and (not result.symmetric or shape == shape[:1] * len(shape)),
         "status": result.status in STATUSES,
         "structures": len(result.structures) == len(shape),
         "objectives": len(result.objectives) > 0 and not any(map(math.isnan, (*numbers, *result.objectives))),
         "certificate": len(about.violations) == len(shape) and not any(map(math.isnan, about.violations)),
         "tolerance": 0 <= about.tol < math.inf,
         "zero components": all(0 <= k < result.rank for k in about.zero_components),
+        "modes": checked_modes(result.modes, shape) == result.modes,
         "path": all(isinstance(step, PathStep) and step.of(shape) for step in path),
     }
     for what, right in holds.items():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..data.names import matrix_only
 from ..result import Result
 from ..result.certificate import Optimality
 
@@ -62,6 +63,8 @@ def checked_names(names: Iterable | None, result: Result) -> list[str] | None:
     """Names of the features of a result, as text; numbers are names too, such as the columns of a frame."""
     if names is None:
         return None
+    if why := matrix_only("feature_names", len(result.shape)):
+        raise ValueError(f"{why}: name them and their labels with factorize(..., modes=...)")
     if isinstance(names, str | bytes) or not isinstance(names, Iterable):
         raise TypeError(f"feature_names must be a list of text, one for each feature; got {names!r}")
     listed, count = list(names), result.H.shape[1]
@@ -105,6 +108,8 @@ def summary(result: Result, optimality: Optimality | None = None) -> dict:
         },
         "details": {name: value for name, value in result.details.items() if name != "path"},
     }
+    if result.modes:
+        about["modes"] = [{"name": mode.name, "labels": mode.labels and list(mode.labels)} for mode in result.modes]
     if result.path:
         names = ("rank", "objective", "relative_error", "gain", "bound", "status")
         about["path"] = [{name: finite(getattr(step, name)) for name in names} for step in result.path]

@@ -8,14 +8,16 @@ from importlib.resources import files
 
 import numpy as np
 
+from ..data.names import Mode, factor_names, matrix_only
 from ..io.write import checked_file, checked_names, summary
 from ..metrics import sparsity
-from ..problem.parts import diagonal_weight, part_norms
+from ..problem.parts import diagonal_weight
 from ..result import Result, plots
 from ..result.certificate import Optimality
 
 MOST_PARTS = 100  # pictures on one page
-TOP_FEATURES = 10
+MOST_CURVES = 120  # in the picture of all modes
+TOP_LABELS = 10
 
 ENDINGS = {
     "converged": "it reached the stationarity asked for",
@@ -53,9 +55,8 @@ def build(
     optimality: Optimality | None = None,
 ) -> dict:
     """Everything the page shows."""
-    names = checked_names(feature_names, result)
-    plots.check_image_shape(image_shape, result.H.shape[1])  # whether it shows them or not
-    plots.check_columns(columns)
+    modes = named_modes(result, feature_names)
+    check_pictures(result, image_shape, columns)
     if not isinstance(optimality, Optimality | None):
         raise TypeError(f"optimality must be what result.certify(X) returned, got {optimality!r}")
     about = summary(result, optimality)
@@ -78,36 +79,65 @@ def build(
         ],
         "certificate": str(result.certificate).splitlines() + (str(optimality).splitlines() if optimality else []),
         "good": result.certificate.feasible and result.certificate.stationary,
-        "parts": png(plots.parts(result, image_shape, columns)) if result.rank <= MOST_PARTS else None,
+        "parts": parts_picture(result, image_shape, columns),
         "rank": result.rank,
         "convergence": png(plots.convergence(result)),
         "path": png(plots.path(result)) if result.path else None,
         "steps": [str(step) for step in result.path],
-        "table": part_table(result, names),
-        "named": names is not None,
+        "modes": [mode.name for mode in modes],
+        "named": [mode.name for mode in modes if mode.labels is not None],
+        "matrix": len(modes) == 2,
+        "table": part_table(result, modes),
     }
 
 
-def part_table(result: Result, feature_names: list[str] | None) -> list[dict]:
-    """One line a part: its share of the fit and, where features have names, those that weigh most in it."""
-    sizes = part_norms(result.factors, result.symmetric)
-    shares = sizes / sizes.sum() if sizes.sum() > 0 else sizes
-    lines = []
-    for k, (part, share, sparse) in enumerate(zip(result.H, shares, sparsity(result.H), strict=True)):
-        top = np.argsort(-part, kind="stable")[:TOP_FEATURES]
-        names = [feature_names[j] for j in top if part[j] > 0] if feature_names is not None else []
-        lines.append(
-            {
-                "part": k,
-                "share": f"{share:.1%}",
-                "width": f"{share / max(shares.max(), 1e-300):.3f}",
-                "samples": f"{np.mean(noticeable(result.W[:, k])):.0%}",
-                "features": f"{np.mean(noticeable(part)):.1%}",
-                "sparsity": "" if np.isnan(sparse) else f"{sparse:.2f}",
-                "top": ", ".join(names),
-            }
-        )
-    return lines
+def named_modes(result: Result, feature_names) -> tuple[Mode, ...]:
+    """The modes as the page calls them, with labels where there are any."""
+    names = checked_names(feature_names, result)
+    usual = ("samples", "features") if len(result.shape) == 2 else factor_names(len(result.shape))
+    modes = result.modes or tuple(map(Mode, usual))
+    return modes if names is None else (modes[0], Mode(modes[1].name, tuple(names)))
+
+
+def check_pictures(result: Result, image_shape, columns) -> None:
+    """Whether parts can be shown so, whether they are shown or not."""
+    for name, value in {"image_shape": image_shape, "columns": columns}.items():
+        if value is not None and (why := matrix_only(name, len(result.shape))):
+            raise ValueError(f"{why}: all modes are shown in one picture")
+    if image_shape is not None:
+        plots.check_image_shape(image_shape, result.H.shape[1])
+    plots.check_columns(columns)
+
+
+def parts_picture(result: Result, image_shape, columns) -> str | None:
+    """The parts of a matrix, or all modes of a tensor, if they are not too many."""
+    if len(result.shape) == 2:
+        return png(plots.parts(result, image_shape, columns)) if result.rank <= MOST_PARTS else None
+    return png(plots.modes(result)) if result.rank * len(result.shape) <= MOST_CURVES else None
+
+
+def part_table(result: Result, modes: tuple[Mode, ...]) -> list[dict]:
+    """One line a part: its share of the fit, how much of each mode it uses and, where modes have labels, those that
+    weigh most in it."""
+    shares = result.shares
+    sparse = sparsity(result.factors[-1].T)
+    labelled = [(mode.labels, A) for mode, A in zip(modes, result.factors, strict=True) if mode.labels is not None]
+    return [
+        {
+            "part": k,
+            "share": f"{share:.1%}",
+            "width": f"{share / max(shares.max(), 1e-300):.3f}",
+            "used": [f"{np.mean(noticeable(A[:, k])):.1%}" for A in result.factors],
+            "sparsity": "" if np.isnan(sparse[k]) else f"{sparse[k]:.2f}",
+            "top": [", ".join(heaviest(A[:, k], labels)) for labels, A in labelled],
+        }
+        for k, share in enumerate(shares)
+    ]
+
+
+def heaviest(part: np.ndarray, labels: tuple) -> list[str]:
+    """The labels of the largest entries, of those that are positive."""
+    return [str(labels[j]) for j in np.argsort(-part, kind="stable")[:TOP_LABELS] if part[j] > 0]
 
 
 def noticeable(values: np.ndarray) -> np.ndarray:

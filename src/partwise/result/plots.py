@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..checks import is_positive_int
+from ..data.names import Mode, factor_names, matrix_only
 
 if TYPE_CHECKING:
     from .result import Result
 
 FEW = 20  # lines of a history that are drawn as points too
+MOST_BARS = 40  # of a mode; a curve has more points
+MOST_LABELS, HEAVIEST = 16, 3  # of bars: all are named, or those that weigh most
 
 
 def figures():
@@ -26,6 +29,8 @@ def figures():
 
 def parts(result: Result, image_shape: tuple[int, int] | None = None, columns: int | None = None):
     """Every part as an image of `image_shape`, or as a curve over the features. A matplotlib Figure."""
+    if why := matrix_only("plot.parts", len(result.factors)):
+        raise ValueError(f"{why}: use plot.modes()")
     H = result.H
     check_image_shape(image_shape, H.shape[1])
     check_columns(columns)
@@ -49,6 +54,47 @@ def parts(result: Result, image_shape: tuple[int, int] | None = None, columns: i
             ax.tick_params(labelsize=6)
             ax.margins(x=0)
     return fig
+
+
+def modes(result: Result):
+    """All modes in one picture: a row for each component, with its share of the fit, and a column for each mode. The
+    entries are drawn as curves over numbers, or as bars, with a largest one of 1. A matplotlib Figure."""
+    named = result.modes or tuple(map(Mode, factor_names(len(result.factors))))
+    rank, order = result.rank, len(named)
+    fig = figures().Figure(figsize=(0.4 + 3.2 * order, 0.5 + 1.1 * rank), layout="constrained")
+    axes = fig.subplots(rank, order, squeeze=False, sharex="col")
+    for k, (row, share) in enumerate(zip(axes, result.shares, strict=True)):
+        row[0].set_ylabel(f"{k}\n{share:.0%}", fontsize=8, rotation=0, ha="right", va="center")
+        for ax, mode, A in zip(row, named, result.factors, strict=True):
+            largest = float(np.abs(A[:, k]).max()) or 1.0
+            draw_mode(ax, mode, A[:, k] / largest)
+            ax.set_ylim(-1.05 if A.min() < 0 else 0, 1.05)
+    for ax, mode in zip(axes[0], named, strict=True):
+        ax.set_title(mode.name, fontsize=10)
+    return fig
+
+
+def draw_mode(ax, mode: Mode, values: np.ndarray) -> None:
+    """One column of a factor: a curve over labels that are numbers, or over many that are not known, bars over text."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=6)
+    ax.set_yticks([])
+    if mode.numeric or (mode.labels is None and values.size > MOST_BARS):
+        ax.plot(mode.labels or range(values.size), values, linewidth=1, color="#2b6cb0")
+        ax.margins(x=0)
+        return
+    ax.bar(range(values.size), values, color="#2b6cb0", width=0.8 if values.size <= MOST_BARS else 1.0)
+    if mode.labels is None:
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        return
+    if values.size <= MOST_LABELS:
+        ax.set_xticks(range(values.size), [str(label)[:20] for label in mode.labels], rotation=90)
+        return
+    ax.set_xticks([])
+    top = np.argsort(-np.abs(values), kind="stable")[:HEAVIEST]
+    text = "\n".join(str(mode.labels[i])[:20] for i in top if values[i])
+    behind = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1}
+    ax.text(1, 1, text, ha="right", va="top", fontsize=6, transform=ax.transAxes, bbox=behind)
 
 
 def convergence(result: Result):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,17 +10,20 @@ from typing import Any
 import numpy as np
 
 from ..data import as_data
-from ..data.names import factor_names, matrix_only
+from ..data.base import khatri_rao
+from ..data.names import Mode, factor_names, matrix_only
 from ..data.validation import checked_data
 from ..losses import Loss
 from ..problem import Factors
-from ..problem.parts import diagonal_weight
+from ..problem.parts import diagonal_weight, part_norms
 from ..problem.symmetric import pose_as
 from ..run.records import Record
 from ..structures import Structure
 from . import plots
 from .certificate import Certificate, Optimality, optimality
 from .certificate import one_more as one_more_part
+
+MOST_ENTRIES = 1 << 30  # of a model that is multiplied out
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,6 +46,7 @@ class Result:
     objectives: tuple[float, ...]  # the final objective of every start
     details: dict[str, Any]  # what else the solver tells of the run
     symmetric: bool | str = False  # True, or "off-diagonal": both factors are A, of X ~ A A'
+    modes: tuple[Mode, ...] = ()  # names and labels of the modes of X, where they are known
 
     @property
     def W(self) -> np.ndarray:
@@ -65,6 +70,35 @@ class Result:
         """W and H, or where X has more than two modes A1, A2, ..., (dim, rank)."""
         names = factor_names(len(self.factors))
         return {"W": self.W, "H": self.H} if len(names) == 2 else dict(zip(names, self.factors, strict=True))
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The norm of each component, the product of its norms in all modes, (rank,)."""
+        return np.prod([np.linalg.norm(A.astype(np.float64, copy=False), axis=0) for A in self.factors], axis=0)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The share of each component in the sum of their norms, where entries of X count."""
+        sizes = part_norms(self.factors, self.symmetric)
+        return sizes / sizes.sum() if sizes.sum() > 0 else sizes
+
+    def reconstruct(self) -> np.ndarray:
+        """The model as an array of the shape of X: `W H`, or the sum of the outer products of all components."""
+        if math.prod(self.shape) > MOST_ENTRIES:
+            raise ValueError(
+                f"the model has {math.prod(self.shape):.3g} entries, more than are multiplied out here: compute the "
+                "slices that you need from result.factors"
+            )
+        return model_of(self.factors)
+
+    def to_tensorly(self):
+        """The model as a CP tensor of TensorLy, which has to be installed: factors with columns of norm 1, and
+        `weights`."""
+        try:
+            from tensorly.cp_tensor import CPTensor  # noqa: PLC0415  # optional
+        except ImportError as error:
+            raise ImportError("to_tensorly needs TensorLy: pip install tensorly") from error
+        return CPTensor((self.weights.astype(self.factors[0].dtype), list(unit_factors(self.factors))))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -119,7 +153,7 @@ class Result:
 
     @property
     def plot(self) -> Plots:
-        """Pictures: `result.plot.parts(image_shape)`, `.convergence()`, `.path()`."""
+        """Pictures: `result.plot.parts(image_shape)`, `.modes()`, `.convergence()`, `.path()`."""
         return Plots(self)
 
     def report(self, path, **options):
@@ -157,6 +191,17 @@ class Result:
         return f"{self.loss} = {self.fit:.6g}, {self.explained:.1%} of {self.loss.explains} explained"
 
 
+def model_of(factors: Factors) -> np.ndarray:
+    """`[[A_1, ..., A_d]]` as an array."""
+    return (factors[0] @ khatri_rao(factors[1:]).T).reshape([len(A) for A in factors])
+
+
+def unit_factors(factors: Factors) -> Factors:
+    """The factors with their columns divided by their norms; columns of zeros as they are."""
+    norms = [np.linalg.norm(A.astype(np.float64, copy=False), axis=0) for A in factors]
+    return tuple(A / np.where(norm > 0, norm, 1).astype(A.dtype) for A, norm in zip(factors, norms, strict=True))
+
+
 @dataclass(frozen=True)
 class Plots:
     """The functions of `partwise.result.plots` on one result."""
@@ -165,6 +210,9 @@ class Plots:
 
     def parts(self, image_shape=None, columns=None):
         return plots.parts(self.result, image_shape, columns)
+
+    def modes(self):
+        return plots.modes(self.result)
 
     def convergence(self):
         return plots.convergence(self.result)
