@@ -121,12 +121,12 @@ def bad_files(folder):
 
 BAD = {
     "missing.npy": "no such file",
-    "x.parquet": "cannot read .parquet; partwise reads .npy, .npz, .csv, .tsv, .mtx",
+    "x.parquet": "cannot read .parquet; partwise reads .npy, .npz, .csv, .tsv, .mtx, .tns",
     "two.npz": "holds several arrays: name one with --key (a, b)",
     "negative.npy": "Negative values in data",
     "broken.npz": "broken.npz is damaged",
-    "broken.npy": "broken.npy is damaged, or does not hold a matrix of numbers",
-    "objects.npy": "objects.npy is damaged, or does not hold a matrix of numbers",
+    "broken.npy": "broken.npy is damaged, or does not hold an array of numbers",
+    "objects.npy": "objects.npy is damaged, or does not hold an array of numbers",
     "broken.mtx": "broken.mtx is damaged",
     "text.csv": "text.csv, line 2: 'x' is not a number",
     "names.csv": "names.csv has a row of names and no numbers",

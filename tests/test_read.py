@@ -72,6 +72,26 @@ GOOD = {
     "symmetric.mtx": b"%%MatrixMarket matrix array real symmetric\n2 2\n1\n2\n3\n",
     "large_and_sparse.mtx": (COORDINATE + "2000 1000000 2\n1 1 1\n2000 1000000 1\n").encode(),
 }
+CUBE = np.arange(12.0).reshape(2, 2, 3)
+TNS = "# made by hand\n\n" + "".join(f"{i + 1} {j + 1} {k + 1}\t{CUBE[i, j, k]}\n" for i, j, k in np.argwhere(CUBE))
+
+
+def listed_npz(**changes):
+    """The bytes of a tensor by its nonzeros, with some of the arrays replaced, or left out where they are None."""
+    arrays = {"coords": np.argwhere(CUBE).astype(np.uint8), "counts": CUBE[CUBE > 0].astype(np.uint8)}
+    arrays |= {"shape": np.array(CUBE.shape), "names": np.array(["a", "b"])} | changes
+    return archive(**{name: array for name, array in arrays.items() if array is not None})
+
+
+TENSORS = {
+    "cube.npy": npy(CUBE),
+    "cube.npz": archive(a=CUBE),
+    "cube.tns": TNS.encode(),
+    "bom.tns": b"\xef\xbb\xbf" + TNS.encode(),
+    "listed.npz": listed_npz(),
+    "values.npz": listed_npz(values=CUBE[CUBE > 0], counts=None),
+    "turned.npz": listed_npz(coords=np.argwhere(CUBE).T, data=CUBE[CUBE > 0], counts=None, fill_value=np.array(0.0)),
+}
 ODD = {
     # .npy
     "empty.npy": b"",
@@ -91,7 +111,6 @@ ODD = {
     "complex.npy": npy(X + 1j),
     "records.npy": npy(np.zeros(3, [("a", "f8")]), kind=[("a", "<f8")]),
     "vector.npy": npy(X[0]),
-    "cube.npy": npy(X.reshape(2, 2, 3)),
     "number.npy": npy(np.array(3.0)),
     "no rows.npy": npy(X[:0]),
     "no type.npy": npy(X, kind="|V0"),
@@ -163,6 +182,35 @@ ODD = {
     "half an index.mtx": (COORDINATE + "3 3 1\n1.5 1 1.0\n").encode(),
     "cut in a number.mtx": (COORDINATE + "4 3 3\n1 2 1\n1 3 2\xf2").encode("latin-1"),
     "zero bytes.mtx": (COORDINATE + "4 3 3\n1 2 1\n1 3 2\x002 1 3\n").encode(),
+    # .tns
+    "empty.tns": b"",
+    "comments.tns": b"# nothing\n",
+    "ragged.tns": b"1 1 1 2\n1 1 2\n",
+    "words.tns": b"1 1 one 2\n",
+    "index 0.tns": b"1 1 1 2\n0 1 1 2\n",
+    "negative.tns": b"1 -1 1 2\n",
+    "half an index.tns": b"1 1.5 1 2\n",
+    "no index.tns": b"1 nan 1 2\n",
+    "endless index.tns": b"1 inf 1 2\n",
+    "huge.tns": f"1 {HUGE} 1 2\n".encode(),
+    "beyond integers.tns": b"1 1e30 1 2\n",
+    "vector.tns": b"1 2\n2 3\n",
+    "bytes.tns": bytes(range(256)),
+    "zero bytes.tns": b"1 1 1 2\x00\n",
+    # tensors by their nonzeros
+    "outside.npz": listed_npz(shape=np.array([2, 2, 2])),
+    "negative coords.npz": listed_npz(coords=-np.argwhere(CUBE)),
+    "coords with fractions.npz": listed_npz(coords=np.argwhere(CUBE) + 0.5),
+    "few coords.npz": listed_npz(coords=np.argwhere(CUBE)[:5]),
+    "coords of two modes.npz": listed_npz(coords=np.argwhere(CUBE)[:, :2]),
+    "one coord.npz": listed_npz(coords=np.array(3)),
+    "huge shape.npz": listed_npz(shape=np.array([2, 2, HUGE])),
+    "negative shape of three.npz": listed_npz(shape=np.array([2, 2, -3])),
+    "no shape.npz": listed_npz(shape=np.array(12)),
+    "no values.npz": listed_npz(counts=None),
+    "complex counts.npz": listed_npz(counts=np.ones(11, complex)),
+    "text for counts.npz": listed_npz(counts=np.array(["a"] * 11)),
+    "ones elsewhere.npz": listed_npz(fill_value=np.array(1.0)),
     # text
     "empty.csv": b"",
     "blank.csv": b"\n \n",
@@ -204,6 +252,21 @@ def test_good_files(name, tmp_path):
     assert table.X.ndim == 2
     if table.X.shape == X.shape and table.X.dtype.kind != "b":
         assert np.array_equal(table.X.toarray() if sparse.issparse(table.X) else table.X, X)
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_tensors(name, tmp_path):
+    (tmp_path / name).write_bytes(TENSORS[name])
+    found = read_quietly(tmp_path / name).X
+    assert np.array_equal(found if isinstance(found, np.ndarray) else found.toarray(), CUBE)
+
+
+def test_listed_matrices_are_sparse_matrices(tmp_path):
+    (tmp_path / "x.tns").write_text("1 2 3.5\n4 3 1\n1 2 1\n")
+    found = read_quietly(tmp_path / "x.tns").X
+    assert sparse.issparse(found)
+    assert found.toarray()[0, 1] == 4.5
+    assert found.shape == (4, 3)
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -276,17 +339,19 @@ def test_keys(tmp_path):
         read_quietly(path, key="c")
 
 
-@pytest.mark.parametrize("name", ["x.npy", "packed.npz", "sparse.npz", "sparse.mtx", "dense.mtx"])
+@pytest.mark.parametrize(
+    "name", ["x.npy", "packed.npz", "sparse.npz", "sparse.mtx", "dense.mtx", "cube.tns", "listed.npz"]
+)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_any_bytes_changed_give_a_matrix_or_a_sentence(name, data, tmp_path_factory):
     path = tmp_path_factory.mktemp("files") / name
-    content = bytearray(GOOD[name])
+    content = bytearray((GOOD | TENSORS)[name])
     for _ in range(data.draw(st.integers(1, 3))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     path.write_bytes(bytes(content[: data.draw(st.integers(1, len(content)))]))
     try:
-        assert read_quietly(path).X.ndim == 2
+        assert read_quietly(path).X.ndim >= 2
     except ValueError as error:
         assert name in str(error)
 

@@ -1,5 +1,5 @@
-"""Matrices from files: .npy, .npz, .csv, .tsv, .mtx. Files may be odd, damaged or hostile: each gives a matrix or a
-`ValueError` that names it."""
+"""Matrices and tensors from files: .npy, .npz, .csv, .tsv, .mtx, .tns. Files may be odd, damaged or hostile: each gives
+an array or a `ValueError` that names it."""
 
 from __future__ import annotations
 
@@ -17,25 +17,28 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from ..data.tensor import SparseTensor
 from ..data.validation import as_matrix
 from .archive import description
 
 DEFLATE = 1032  # times: what compression can gain at most
 SMALL, SPARSEST = 1 << 20, 1000  # rows and columns that a file may have in any case, and for each of its entries
+LARGEST_INDEX = 1 << 53  # whole numbers beyond it are not told apart
+VALUES = ("values", "counts", "data")  # names of the nonzeros in an .npz with coordinates
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 MISSING = {"", "na", "n/a", "null", "none", "-", "?", "."}  # cells that are neither numbers nor names
 
 
 @dataclass(frozen=True)
 class Table:
-    """A matrix and the names of its columns, where the file has any."""
+    """A matrix or tensor, and the names of the columns of a matrix, where the file has any."""
 
-    X: np.ndarray | sparse.sparray
+    X: np.ndarray | sparse.sparray | SparseTensor
     feature_names: list[str] | None = None
 
 
 def read(path: str | Path, key: str | None = None) -> Table:
-    """The matrix in a file, by its ending; `key` names the array in an .npz with several."""
+    """The matrix or tensor in a file, by its ending; `key` names the array in an .npz with several."""
     path = Path(path)
     reader = READERS.get(path.suffix.lower())
     if reader is None:
@@ -48,8 +51,8 @@ def read(path: str | Path, key: str | None = None) -> Table:
         raise ValueError(f"{path.name}: a key is for .npz files only")
     table = reader(path, key) if reader is read_npz else reader(path)
     with naming(path):
-        X = as_matrix(table.X, "its content")
-        if X.ndim != 2 or X.dtype.kind not in "biuf" or 0 in X.shape:
+        X = table.X if isinstance(table.X, SparseTensor) else as_matrix(table.X, "its content")
+        if X.ndim < 2 or X.dtype.kind not in "biuf" or 0 in X.shape:
             raise ValueError(f"it holds an array of shape {X.shape} and type {X.dtype}")
     return Table(X, table.feature_names)
 
@@ -63,7 +66,7 @@ def naming(path: Path):
             yield
     except Exception as error:
         what = (str(error) or type(error).__name__)[:300]
-        raise ValueError(f"{path.name} is damaged, or does not hold a matrix of numbers: {what}") from error
+        raise ValueError(f"{path.name} is damaged, or does not hold an array of numbers: {what}") from error
 
 
 def read_npy(path: Path) -> Table:
@@ -74,6 +77,9 @@ def read_npy(path: Path) -> Table:
 def read_npz(path: Path, key: str | None) -> Table:
     with naming(path), zipfile.ZipFile(path) as archive:
         names = [check_entry(archive, entry) for entry in archive.infolist()]
+    if key is None and {"coords", "shape"} <= set(names):
+        with naming(path), np.load(path, allow_pickle=False) as arrays:
+            return Table(listed_tensor(arrays))
     if key is None and {"format", "shape", "data"} <= set(names):
         with naming(path):
             X = sparse.load_npz(path)
@@ -87,6 +93,55 @@ def read_npz(path: Path, key: str | None) -> Table:
         raise ValueError(f"{path.name} has no array {key!r}, it has {', '.join(names)}")
     with naming(path), np.load(path, allow_pickle=False) as arrays:
         return Table(arrays[key or names[0]])
+
+
+def listed_tensor(arrays) -> sparse.sparray | SparseTensor:
+    """A tensor by its nonzeros: `coords`, (nnz, order) or the other way round, `values`, `counts` or `data`, and
+    `shape`. `sparse.save_npz` writes such files, with what entries are that are not listed as `fill_value`."""
+    values = next((arrays[name] for name in VALUES if name in arrays), None)
+    coords, shape = arrays["coords"], arrays["shape"]
+    if values is None:
+        raise ValueError(f"it has coords and shape, and no {' or '.join(VALUES)}")
+    if "fill_value" in arrays and arrays["fill_value"] != 0:
+        raise ValueError(f"entries that are not listed are {arrays['fill_value']} there, and must be 0 here")
+    if (
+        coords.ndim == 2
+        and coords.shape == (len(shape), len(values))
+        and (len(coords.T) != len(coords) or "fill_value" in arrays)
+    ):
+        coords = coords.T
+    if coords.shape != (values.size, shape.size) or values.ndim != 1 or shape.ndim != 1:
+        raise ValueError(f"its coords have shape {coords.shape}, for {values.size} values and {shape.size} modes")
+    if any(array.dtype.kind not in "iu" for array in (coords, shape)) or values.dtype.kind not in "biuf":
+        raise ValueError("its coords and shape are not whole numbers, or its values not numbers")
+    return from_entries(coords, values, tuple(map(int, shape)))
+
+
+def from_entries(coords: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> sparse.sparray | SparseTensor:
+    """A sparse tensor, or a sparse matrix, of checked indices from 0 on."""
+    check_extent(shape, len(values))
+    if min(shape) < 1 or (coords.size and (coords.min() < 0 or np.any(coords.max(axis=0) >= shape))):
+        raise ValueError(f"its indices are not within its shape {' x '.join(map(str, shape))}")
+    if len(shape) == 2:
+        return sparse.coo_array((values, tuple(coords.T)), shape=shape).tocsr()
+    return SparseTensor(coords, values, shape)
+
+
+def read_tns(path: Path) -> Table:
+    """A tensor as FROSTT has them, http://frostt.io/tensors/file-formats.html: a line for each nonzero, with its
+    indices, which begin at 1, and its value; # begins a comment. The shape is that of the largest indices."""
+    with naming(path):
+        lines = np.loadtxt(path, comments="#", ndmin=2, encoding="utf-8-sig")
+        if not len(lines):
+            raise ValueError("it has no entries")
+        if lines.shape[1] < 3:
+            raise ValueError(f"its lines have {lines.shape[1]} numbers, where a matrix has two indices and a value")
+        indices = lines[:, :-1]
+        wrong = (indices < 1) | (indices > LARGEST_INDEX) | (indices != np.floor(indices))  # NaN is not itself
+        if wrong.any():
+            raise ValueError(f"the indices of entry {int(np.argmax(wrong.any(axis=1))) + 1} are not whole numbers >= 1")
+        coords = indices.astype(np.int64) - 1
+        return Table(from_entries(coords, lines[:, -1].copy(), tuple((coords.max(axis=0) + 1).tolist())))
 
 
 def check_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> str:
@@ -242,4 +297,5 @@ READERS: dict[str, Callable] = {
     ".csv": read_csv,
     ".tsv": read_csv,
     ".mtx": read_mtx,
+    ".tns": read_tns,
 }
