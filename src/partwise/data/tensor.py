@@ -40,6 +40,7 @@ class SparseTensor:
         if coords.size == 0 and self.shape is not None:
             coords, values = np.zeros((0, len(self.shape)), np.int64), values.reshape(0)
         check_coords(coords, values)
+        coords = coords.astype(np.int64, copy=False)  # small types have no room for -1, or for a size
         top = coords.max(axis=0, initial=-1) + 1
         shape = tuple(top.tolist()) if self.shape is None else checked_shape(self.shape, coords.shape[1])
         if coords.size and (coords.min() < 0 or np.any(top > shape)):
