@@ -21,7 +21,7 @@ def test_examples_on_pages_run(page, tmp_path, monkeypatch):
 
 
 def test_examples_in_docstrings_run():
-    for name in ("nmf", "dictionary"):
+    for name in ("nmf", "ntf", "dictionary"):
         failures, tests = doctest.testmod(importlib.import_module(f"partwise.estimators.{name}"))
         assert failures == 0
         assert tests > 0

@@ -2,7 +2,7 @@
 
 from . import datasets, init, losses, metrics, oracles, solvers, structures
 from .data.tensor import SparseTensor
-from .estimators import NMF, Dictionary, non_negative_factorization
+from .estimators import NMF, NTF, Dictionary, non_negative_factorization
 from .factorize import factorize
 from .io import load
 from .problem import Problem
@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "NMF",
+    "NTF",
     "Dictionary",
     "Problem",
     "Result",

@@ -3,5 +3,6 @@
 from .dictionary import Dictionary
 from .function import non_negative_factorization
 from .nmf import NMF
+from .ntf import NTF
 
-__all__ = ["NMF", "Dictionary", "non_negative_factorization"]
+__all__ = ["NMF", "NTF", "Dictionary", "non_negative_factorization"]

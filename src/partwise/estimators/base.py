@@ -7,7 +7,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..data.validation import checked_data, is_annotated
+from ..errors import warn
 from ..result import Result
+from ..structures import Structure
 
 
 class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -33,12 +35,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def inverse_transform(self, X):
         """`X @ components_`, for X of shape (n_samples, n_components)."""
         check_is_fitted(self)
-        if np.shape(X)[-1:] != (self.n_components_,):
-            raise ValueError(
-                f"inverse_transform takes weights of shape (n_samples, {self.n_components_}), as transform gives them; "
-                f"got shape {np.shape(X)}"
-            )
-        return X @ self.components_
+        return check_weights(X, self.n_components_) @ self.components_
 
     @property
     def _n_features_out(self):
@@ -49,6 +46,27 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def check_weights(X, n_components: int):
+    """X, if it is weights as `transform` gives them."""
+    if np.shape(X)[-1:] != (n_components,):
+        raise ValueError(
+            f"inverse_transform takes weights of shape (n_samples, {n_components}), as transform gives them; "
+            f"got shape {np.shape(X)}"
+        )
+    return X
+
+
+def for_new_samples(stated: Structure | None, name: str, factor: str) -> Structure | None:
+    """A structure of the samples, unless it speaks of those that were seen alone."""
+    if stated is None or stated.applies_to_new_rows:
+        return stated
+    warn(
+        f"{name}={stated} speaks of the training samples and has no meaning for new ones: "
+        f"transform takes {factor} to be nonnegative only."
+    )
+    return None
 
 
 def raise_if_interrupted(result: Result) -> Result:

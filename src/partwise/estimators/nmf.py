@@ -17,7 +17,7 @@ from ..result import Result
 from ..run.progress import print_line
 from ..solvers import HALS, MU, Solver
 from ..structures import Elastic, Fixed, NonNegative, Structure
-from .base import Model, raise_if_interrupted
+from .base import Model, for_new_samples, raise_if_interrupted
 from .sklearn_private import Interval, StrOptions, fit_context
 
 BETA_LOSSES = ("frobenius", "kullback-leibler", "itakura-saito")  # scikit-learn's names
@@ -253,12 +253,8 @@ class NMF(Model):
             ("H", self.structure_H, n_samples * alpha_H),
         ):
             stated = None if given is None else resolve("structure", given)
-            if name == "W" and stated is not None and not update_H and not stated.applies_to_new_rows:
-                warn(
-                    f"structure_W={stated} speaks of the training samples and has no meaning for new ones: "
-                    "transform takes W to be nonnegative only."
-                )
-                stated = None
+            if name == "W" and not update_H:
+                stated = for_new_samples(stated, "structure_W", "W")
             structure: Structure = NonNegative() if stated is None else NonNegative() & stated
             if alpha:
                 structure = structure & Elastic(alpha * self.l1_ratio, alpha * (1 - self.l1_ratio))

@@ -1,0 +1,259 @@
+"""Nonnegative tensor factorization in scikit-learn's manner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..data import as_data
+from ..data.base import khatri_rao
+from ..data.validation import checked_data
+from ..factorize import factorize
+from ..losses import Loss
+from ..registry import resolve
+from ..result import Result
+from ..result.result import unit_factors
+from ..run.progress import print_line
+from ..solvers import Solver
+from ..structures import Fixed, NonNegative, Structure
+from .base import check_weights, for_new_samples, raise_if_interrupted
+from .sklearn_private import Interval, fit_context
+
+
+class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Nonnegative tensor factorization, also called nonnegative CP or PARAFAC: a tensor of any order >= 2 is taken for
+    a sum of outer products,
+
+        X ~ sum_k weights_[k] factors_[0][:, k] o factors_[1][:, k] o ... o factors_[d-1][:, k]
+
+    with nonnegative factors. The first mode are the samples: `fit_transform` returns one row for each of them, and
+    `transform` those of other samples on the same parts, which are the other factors.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of parts.
+    init : str, Init, list of factors, Result or None
+        Where to start, as `partwise.factorize` takes it.
+    solver : str or Solver
+        "auto" for the best that applies, a name such as "hals", "newton_kl" or "greedy", or a configured solver.
+    loss : str, number or Loss
+        "frobenius" for `1/2 |X - model|^2`, "kl" for counts, another beta-divergence, or "l1".
+    structures : list of Structure, optional
+        What else is wanted of each factor, nonnegativity apart, one for each mode; None where nothing is. See
+        `partwise.structures`.
+    tol : float
+        Stationarity to reach (see "When a run stops" in the documentation).
+    max_iter : int or None
+        Iterations allowed for one start; None: as many as suit the solver.
+    n_init : int or None
+        Number of starts; the best is kept. None: 1, and where `admm` solves for sets that are not convex up to 4.
+    normalize : bool
+        True: the columns of `factors_` have norm 1, and `weights_` are the sizes of the parts, as TensorLy has it.
+        False: `factors_` are those of `result_`, as the structures want them, and `weights_` are 1.
+    modes : list of str, or dict of str to labels or None, optional
+        Names of the modes in order, and what stands along them, for pictures and reports.
+    random_state : int, RandomState or None
+        The seed.
+    verbose : int
+        Whether to print a line per iteration.
+    callbacks : sequence of callables
+        Called as ``callback(record, factors)`` after every iteration; a true answer ends the run.
+    n_threads : int, optional
+        Threads to use at most.
+
+    Attributes
+    ----------
+    factors_ : list of ndarray, each of shape (dim, n_components)
+        One for each mode.
+    weights_ : ndarray of shape (n_components,)
+        The sizes of the parts.
+    n_components_ : int
+        Number of parts.
+    n_iter_ : int
+        Iterations of the best start.
+    reconstruction_err_ : float
+        `sqrt(2 loss)`, that is `|X - model|` for least squares; for L1 the sum of absolute differences.
+    result_ : Result
+        Everything known about the fit: history, certificate, why the run ended.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> planted = pw.datasets.make_cp((20, 15, 10), 3, random_state=0)
+    >>> model = pw.NTF(3, random_state=0)
+    >>> A = model.fit_transform(planted.X)
+    >>> A.shape, [B.shape for B in model.factors_]
+    ((20, 3), [(20, 3), (15, 3), (10, 3)])
+    >>> pw.metrics.factor_match(planted, model.result_) > 0.99
+    True
+    >>> model.transform(planted.X[:5]).shape
+    (5, 3)
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012  # scikit-learn reads this name
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "init": "no_validation",  # `factorize` has a sentence for what is no start
+        "solver": [str, Solver],
+        "loss": [str, Real, Loss],
+        "structures": [tuple, list, None],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "n_init": [Interval(Integral, 1, None, closed="left"), None],
+        "normalize": ["boolean"],
+        "modes": "no_validation",
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "callbacks": [tuple, list],
+        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        n_components,
+        *,
+        init=None,
+        solver="auto",
+        loss="frobenius",
+        structures=None,
+        tol=1e-4,
+        max_iter=None,
+        n_init=None,
+        normalize=True,
+        modes=None,
+        random_state=None,
+        verbose=0,
+        callbacks=(),
+        n_threads=None,
+    ):
+        self.n_components = n_components
+        self.init = init
+        self.solver = solver
+        self.loss = loss
+        self.structures = structures
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.normalize = normalize
+        self.modes = modes
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.n_threads = n_threads
+
+    def fit(self, X, y=None):
+        """Learn the parts of X, an array of any order >= 2 or a `SparseTensor`."""
+        self.fit_transform(X)
+        return self
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X, y=None):
+        """Learn the parts of X and return the first factor with the weights, `factors_[0] * weights_`."""
+        result = self._factorize(
+            X,
+            self.n_components,
+            structures=self.structures and [nonnegative(stated) for stated in self.structures],
+            solver=self.solver,
+            init=self.init,
+            n_init=self.n_init,
+            modes=self.modes,
+            callbacks=[*self.callbacks, *([print_line] if self.verbose else [])],
+        )
+        return self._learn(result)
+
+    def transform(self, X):
+        """The first factor for other slices along the first mode, with the other factors held: each slice on its own,
+        in the scale of `fit_transform`."""
+        check_is_fitted(self)
+        X = checked_data(X, any_order=True)
+        parts, shape = self.result_.factors[1:], self.result_.shape
+        if X.shape[1:] != shape[1:]:
+            raise ValueError(
+                f"transform takes slices of shape {shape[1:]}, as fit got them, in an array of order {len(shape)}; got "
+                f"an array of shape {X.shape}"
+            )
+        held = [B.astype(X.dtype, copy=False) for B in parts]
+        held = [held[0].T] if len(held) == 1 else held  # of a matrix, as H
+        stated = self.structures[0] if self.structures else None
+        first = None if stated is None else resolve("structure", stated)
+        loss = resolve("loss", self.loss)
+        result = self._factorize(
+            X,
+            self.result_.rank,
+            structures=[nonnegative(for_new_samples(first, "structures[0]", "it")), *map(Fixed, held)],
+            # with the parts held the problem is convex (for 1 <= beta <= 2) and smooth: every solver ends at the same
+            solver="auto" if loss.smooth else self.solver,
+            init=loss.start or (flat_start(X, parts, loss), *(None for _ in held)),
+            n_init=1,
+            normalize=None,
+            sort=False,
+        )
+        return result.factors[0] * self._scales(parts).astype(X.dtype)
+
+    def inverse_transform(self, X):
+        """Slices from weights of shape (n_samples, n_components), as `transform` gives them: an array of the order of
+        the data."""
+        check_is_fitted(self)
+        X = np.asarray(check_weights(X, self.n_components_))
+        parts = self.factors_[1:]
+        return (X @ khatri_rao(parts).T).reshape(len(X), *(len(B) for B in parts))
+
+    def _learn(self, result: Result) -> np.ndarray:
+        """Keep the result as attributes; returns the first factor, with the weights."""
+        self.result_ = result
+        self.factors_ = list(unit_factors(result.factors) if self.normalize else result.factors)
+        kind = result.factors[0].dtype
+        self.weights_ = result.weights.astype(kind) if self.normalize else np.ones(result.rank, kind)
+        self.n_components_ = result.rank
+        self.n_iter_ = result.n_iter
+        self.reconstruction_err_ = result.relative_error * result.data_norm
+        return result.factors[0] * self._scales(result.factors[1:]).astype(kind)
+
+    def _scales(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        """What a part of the result is times that of `factors_`, the first mode apart."""
+        return np.prod([np.linalg.norm(B, axis=0) if self.normalize else np.ones(B.shape[1]) for B in parts], axis=0)
+
+    def _factorize(self, X, rank, **settings) -> Result:
+        result = factorize(
+            X,
+            rank,
+            loss=self.loss,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            progress=False,
+            n_threads=self.n_threads,
+            random_state=self.random_state,
+            **settings,
+        )
+        return raise_if_interrupted(result)
+
+    @property
+    def _n_features_out(self):
+        return self.n_components_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def nonnegative(stated) -> Structure:
+    """A structure as `NTF` takes it, nonnegativity apart."""
+    return NonNegative() if stated is None else NonNegative() & resolve("structure", stated)
+
+
+def flat_start(X, parts: Sequence[np.ndarray], loss: Loss) -> np.ndarray:
+    """A start for the first factor with the parts held, each row from its own data: 0, or where that is a place from
+    which some losses do not move, equal weights that add up to the row."""
+    rank = parts[0].shape[1]
+    if loss.quadratic:
+        return np.zeros((X.shape[0], rank), dtype=X.dtype)
+    total = float(np.prod([B.sum(axis=0, dtype=np.float64) for B in parts], axis=0).sum()) or 1.0
+    return np.repeat(as_data(X).row_sums(0, 1.0)[:, None] / total, rank, axis=1).astype(X.dtype)
