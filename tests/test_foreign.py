@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import partwise as pw
 from partwise import metrics
 from partwise.data.foreign import foreign, kruskal_factors
 
@@ -61,3 +62,20 @@ def test_pyttb():
     kruskal = library.ktensor(FACTORS, WEIGHTS)
     assert np.allclose(foreign(kruskal), MODEL)
     assert np.allclose(np.einsum("iz,jz,kz->ijk", *kruskal_factors(kruskal)), MODEL)
+
+
+def test_all_of_them_are_factorized():
+    library = pytest.importorskip("sparse", reason="sparse is not installed")
+    tensorly = pytest.importorskip("tensorly", reason="TensorLy is not installed")
+    pyttb = pytest.importorskip("pyttb", reason="pyttb is not installed")
+    expected = pw.factorize(T, 2, random_state=0)
+    for given in (library.COO.from_numpy(T), pyttb.tensor(T), pyttb.tensor(T).to_sptensor()):
+        found = pw.factorize(given, 2, random_state=0)
+        assert found.objective == pytest.approx(expected.objective, rel=1e-6)
+    cp = tensorly.cp_tensor.CPTensor((WEIGHTS, FACTORS))
+    for model in (cp, pyttb.ktensor(FACTORS, WEIGHTS)):
+        assert pw.factorize(model, 2, init=model, random_state=0).relative_error < 1e-8
+    matrix = library.COO.from_numpy(T[0])
+    assert np.allclose(
+        pw.NMF(2, random_state=0).fit(matrix).components_, pw.NMF(2, random_state=0).fit(T[0]).components_
+    )

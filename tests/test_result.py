@@ -213,6 +213,7 @@ def test_modes_are_carried_along(tmp_path):
         three_factors(modes=(Mode("a", (1.0, "x") * 10), *MODES[1:])).save(tmp_path / "r.partwise")
 
 
+@pytest.mark.usefixtures("plain_pictures")
 def test_a_page_of_three_modes(tmp_path):
     result = three_factors(modes=MODES)
     page = build(result, "Title")
@@ -258,3 +259,12 @@ def test_tensorly_takes_the_model():
     assert np.allclose(cp.to_tensor(), result.reconstruct())
     assert np.allclose(cp.weights, result.weights)
     assert all(np.allclose(np.linalg.norm(A, axis=0), 1) for A in cp.factors)
+
+
+def test_factorize_takes_names_of_modes():
+    result = fit(COUNTS, "frobenius", modes={"gene": None, "day": range(12)})
+    assert result.modes == (Mode("gene"), Mode("day", tuple(range(12))))
+    assert build(result, "Title")["named"] == ["day"]
+    assert fit(COUNTS, "frobenius").modes == ()
+    with pytest.raises(ValueError, match="the mode 'day' has size 12, and there are 3 labels for it"):
+        fit(COUNTS, "frobenius", modes={"gene": None, "day": range(3)})

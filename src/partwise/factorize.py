@@ -11,7 +11,8 @@ import numpy as np
 
 from .checks import is_positive_int
 from .data import as_data
-from .data.names import factor_names
+from .data.foreign import kruskal_factors
+from .data.names import checked_modes, factor_names, modes_of
 from .data.units import times_power
 from .data.validation import (
     checked_callbacks,
@@ -64,6 +65,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     n_threads: int | None = None,
     normalize="balanced",
     sort: bool = True,
+    modes=None,
     random_state=None,
 ) -> Result:
     """Take a matrix or a tensor apart: `X ~ W H`, or `X ~ [[A_1, ..., A_d]]`, a sum of `rank` outer products.
@@ -73,8 +75,8 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     Parameters
     ----------
     X : array-like, SciPy sparse matrix of shape (n_samples, n_features), or SparseTensor
-        The data, an array of any order >= 2; float32 is computed in float32 (in float64 for a beta below 1), everything
-        else in float64.
+        The data, an array of any order >= 2, or a tensor of `sparse`, TensorLy or pyttb; float32 is computed in float32
+        (in float64 for a beta below 1), everything else in float64.
     rank : int
         Number of parts.
     loss : str, number or Loss
@@ -89,7 +91,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         nonnegative factor only. "off-diagonal": the diagonal of a matrix does not count.
     solver : str or Solver
         A name, a configured solver such as ``solvers.HALS(sweeps=5)``, or "auto" for what measured best.
-    init : str, Init, (W, H), factors of a tensor, or Result, optional
+    init : str, Init, (W, H), factors of a tensor, CP tensor of TensorLy or pyttb, or Result, optional
         Where to start; where symmetric, the first factor alone is taken. None: "nndsvda" if the rank is at most
         min(X.shape), X and the factors are nonnegative and no parts are given, else "random"; for the L1 loss
         "smooth-l1".
@@ -119,6 +121,9 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         named have norm 1. Parts whose scale a structure fixes (held, bounded, of norm 1) stay as they are.
     sort : bool
         Order parts by their share of the fit, `|W[:, k]| |H[k, :]|`, where the structures treat parts alike.
+    modes : list of str, or dict of str to labels or None, optional
+        Names of the modes of X, in order, and what stands along them, text or numbers, such as ``{"sample": None,
+        "nm": wavelengths}``: for pictures, reports and files. None: what an xarray.DataArray says of itself.
     random_state : int, RandomState, Generator or None
         The seed. Same seed and settings, same bits.
 
@@ -132,6 +137,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         data = as_data(checked_data(X, any_order=True))
         stack.enter_context(interrupts.held())
         rank = checked_rank(rank)
+        named = checked_modes(modes, data.shape) or modes_of(X)
         stated = stated_structures(len(data.shape), structure_W, structure_H, structures)
         symmetric = checked_symmetric(symmetric)
         if symmetric and structure_H is not None:
@@ -159,7 +165,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
                 problem, factors = problem.without_zero_components(run.factors)
                 run = replace(run, factors=factors)
             certified = certificate(problem, run, tol)
-            about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives)}
+            about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives), "modes": named}
             result = make_result(problem, run, certified, stated, about)
         if interrupts.came():
             run, result = replace(run, status="interrupted"), replace(result, status="interrupted")
@@ -303,6 +309,8 @@ def as_init(spec, order: int) -> Init:
     """What a start is of data with so many modes."""
     if isinstance(spec, Result):
         return Given(tuple(spec.factors))
+    if (factors := kruskal_factors(spec)) is not None:
+        return Given(tuple(factors))
     arrays = "a pair (W, H)" if order == 2 else f"{order} factors, each (dim, rank)"
     if isinstance(spec, tuple | list):
         if len(spec) != order:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array
 
 from ..checks import AT_LEAST_0, is_positive_int
 from ..errors import NotAMatrixError
+from .foreign import Entries, foreign
 from .tensor import SparseTensor
 
 OFF_DIAGONAL = "off-diagonal"
@@ -62,6 +63,8 @@ def as_matrix(X, name="X"):
     """
     if is_annotated(X):
         X = annotated_matrix(X, name)
+    if (other := foreign(X, name)) is not None:
+        X = SparseTensor(*other) if isinstance(other, Entries) else other
     if np.ma.is_masked(X):
         raise ValueError(
             f"{name} has masked entries: partwise does not take missing values yet. Fill them in, or drop them."
