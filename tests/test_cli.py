@@ -14,11 +14,12 @@ from scipy import sparse
 from scipy.io import mmwrite
 
 from partwise.cli import main
-from partwise.datasets import make_parts
+from partwise.datasets import make_cp, make_parts
 from partwise.io import read
 from partwise.result import Result
 
 X = make_parts(15, 8, 2, random_state=0).X
+CUBE = make_cp((6, 5, 4), 2, zeros=0.3, random_state=0).X
 pytestmark = pytest.mark.usefixtures("plain_pictures")
 
 
@@ -169,6 +170,13 @@ BAD_OPTIONS = {
     "--loss kll": "unknown loss 'kll'",
     "--init spam": "unknown init 'spam'",
     "--structure-w sparse": "sparse takes k, per='item'; write sparse(3)",
+    "--structure 3:simplex": "--structure 3:simplex is of a mode that X does not have: name one of 1, 2, W, H",
+    "--structure simplex": "argument --structure: 'simplex' is not MODE:STRUCTURE, such as '1:simplex'",
+    "--structure 1:simplex --structure W:l1(1)": "two structures for the mode W: join them with &, once",
+    "--structure 1:simplex --structure-w simplex": "structures says what structure_W and structure_H say",
+    "--structure 1:simple": "unknown structure 'simple'",
+    "--modes a": "modes must name every mode of X once",
+    "--normalize A3": "normalize must be 'balanced', None, 'W', 'H'",
     "--resume none": "none: no such file",
     "--checkpoint none/run": "is not a folder",
 }
@@ -373,3 +381,56 @@ def test_ctrl_c_while_certifying_keeps_the_fit(tmp_path, monkeypatch, capsys):
     assert fit(tmp_path) == 130
     assert (tmp_path / "out" / "W.npy").exists()
     assert "converged after" in capsys.readouterr().out
+
+
+TENSORS = {
+    "x.npy": lambda path: np.save(path, CUBE),
+    "x.tns": lambda path: path.write_text(
+        "# a tensor\n" + "".join(f"{i + 1} {j + 1} {k + 1} {float(CUBE[i, j, k])!r}\n" for i, j, k in np.argwhere(CUBE))
+    ),
+    "x.npz": lambda path: np.savez(path, coords=np.argwhere(CUBE), values=CUBE[np.nonzero(CUBE)], shape=CUBE.shape),
+}
+
+
+@pytest.mark.parametrize("name, write", TENSORS.items(), ids=TENSORS)
+def test_fit_takes_tensors(name, write, tmp_path, capsys):
+    write(tmp_path / name)
+    out = tmp_path / "out"
+    options = ["--structure", "A2:box(0, 2)", "--structure", "time:nonnegative & l1(1e-6)", "--modes", "who,what,time"]
+    assert main(["fit", str(tmp_path / name), "--rank", "2", "--out", str(out), *options, "--tol", "1e-6"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("read a tensor of 6 x 5 x 4\n")
+    factors = [np.load(out / f"A{mode}.npy") for mode in (1, 2, 3)]
+    assert np.linalg.norm(np.einsum("iz,jz,kz->ijk", *factors) - CUBE) < 0.01 * np.linalg.norm(CUBE)
+    about = json.loads((out / "result.json").read_text())
+    assert about["structures"] == {"A1": "NonNegative()", "A2": "Box(0, 2)", "A3": "NonNegative() & L1(1e-06)"}
+    assert [mode["name"] for mode in about["modes"]] == ["who", "what", "time"]
+    assert "what used" in (out / "report.html").read_text()
+
+
+BAD_FOR_TENSORS = {
+    "--transpose": "--transpose is for matrices, and X has 3 modes",
+    "--image 2x2": "--image is for matrices, and X has 3 modes",
+    "--structure-w simplex": "--structure-w is for matrices, and X has 3 modes: use --structure MODE:S",
+    "--structure 4:simplex": "does not have: name one of 1, 2, 3, A1, A2, A3",
+    "--structure time:simplex": "does not have: name one of 1, 2, 3, A1, A2, A3",
+    "--normalize H": "normalize must be 'balanced', None, 'A1', 'A2', 'A3'",
+}
+
+
+@pytest.mark.parametrize("option, message", BAD_FOR_TENSORS.items(), ids=BAD_FOR_TENSORS)
+def test_options_that_are_not_for_tensors_get_one_line(option, message, tmp_path, capsys):
+    np.save(tmp_path / "x.npy", CUBE)
+    command = ["fit", str(tmp_path / "x.npy"), "--rank", "2", "--out", str(tmp_path / "out"), *option.split()]
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_scale_of_a_tensor(tmp_path):
+    np.save(tmp_path / "x.npy", CUBE)
+    command = ["fit", str(tmp_path / "x.npy"), "--rank", "2", "--out", str(tmp_path), "--normalize", "A3:l1"]
+    assert main(command) == 0
+    assert np.load(tmp_path / "A3.npy").sum(axis=0) == pytest.approx(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -15,8 +16,10 @@ from functools import partial
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from . import __version__
+from .data.names import factor_names, matrix_only
 from .data.validation import OFF_DIAGONAL, checked_data, checked_rank
 from .datasets import make_swimmer
 from .errors import warn
@@ -123,6 +126,7 @@ NUMBER = number(float, "a number")
 AT_LEAST_0 = number(float, "a number >= 0", 0, sys.float_info.max)
 SECONDS = number(float, "a number of seconds > 0", sys.float_info.min)
 SCALES = ["balanced", "none", *(f"{A}{norm}" for A in "WH" for norm in ("", *(f":{norm}" for norm in NORMS)))]
+TENSOR_SCALE = re.compile(rf"A\d+(:({'|'.join(NORMS)}))?")
 
 
 def parser() -> Parser:
@@ -130,11 +134,19 @@ def parser() -> Parser:
     top.add_argument("--version", action="version", version=f"partwise {__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
-    fit_ = commands.add_parser("fit", help="factorize a matrix in a file", formatter_class=HelpFormatter)
+    fit_ = commands.add_parser("fit", help="factorize a matrix or tensor in a file", formatter_class=HelpFormatter)
     fit_.set_defaults(command=fit)
-    fit_.add_argument("file", help=".npy, .npz (dense or SciPy sparse), .csv, .tsv or .mtx; samples are rows")
+    fit_.add_argument(
+        "file",
+        help=".npy, .npz (dense, SciPy sparse, or coords, values and shape), .csv, .tsv, .mtx, .tns; samples are rows",
+    )
     fit_.add_argument("--rank", type=WHOLE, required=True, help="number of parts")
-    fit_.add_argument("--out", required=True, metavar="DIR", help="folder for W.npy, H.npy, result.json, report.html")
+    fit_.add_argument(
+        "--out",
+        required=True,
+        metavar="DIR",
+        help="folder for W.npy and H.npy, or A1.npy, A2.npy, ... of a tensor, result.json and report.html",
+    )
     fit_.add_argument("--key", help="name of the array in an .npz with several")
     fit_.add_argument("--transpose", action="store_true", help="samples are columns")
     fit_.add_argument(
@@ -142,6 +154,14 @@ def parser() -> Parser:
     )
     fit_.add_argument("--structure-w", metavar="S", help="structure of W, such as 'nonnegative & l1(0.1)'")
     fit_.add_argument("--structure-h", metavar="S", help="structure of H, such as 'box(0, 1)'")
+    fit_.add_argument(
+        "--structure",
+        type=mode_and_text,
+        action="append",
+        metavar="MODE:S",
+        help="structure of the factor of a mode, by number or name, such as '1:simplex'; once for each",
+    )
+    fit_.add_argument("--modes", metavar="NAMES", help="names of the modes, separated by commas, in order")
     fit_.add_argument("--symmetric", action="store_true", help="W is H', for similarities")
     fit_.add_argument(
         "--off-diagonal",
@@ -168,9 +188,10 @@ def parser() -> Parser:
     fit_.add_argument(
         "--normalize",
         default="balanced",
-        choices=SCALES,
+        type=scale,
         metavar="WHERE",
-        help=f"where scale goes, one of {', '.join(SCALES)}; H:l1 makes each part add up to 1",
+        help=f"where scale goes, one of {', '.join(SCALES)}, or with A1, A2, ... of a tensor for W and H; H:l1 makes "
+        "each part add up to 1",
     )
     fit_.add_argument("--no-sort", action="store_true", help="leave parts in the order they were found in")
     fit_.add_argument("--no-certify", action="store_true", help="skip the bound, which can take longer than the fit")
@@ -211,13 +232,30 @@ def image_shape(text: str) -> tuple[int, int]:
     return height, width
 
 
+def mode_and_text(text: str) -> tuple[str, str]:
+    mode, colon, structure = text.partition(":")
+    if not colon or not mode.strip() or not structure.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not MODE:STRUCTURE, such as '1:simplex'")
+    return mode.strip(), structure.strip()
+
+
+def scale(text: str) -> str:
+    if text not in SCALES and not TENSOR_SCALE.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {', '.join(map(repr, SCALES))})")
+    return text
+
+
 def fit(options) -> int:
     table = read(options.file, options.key)
-    X, names = (table.X.T, None) if options.transpose else (table.X, table.feature_names)
+    check_matrix_options(options, table.X.ndim)
+    X: Any = table.X
+    X, names = (X.T, None) if options.transpose else (X, table.feature_names)
     say = (lambda *_: None) if options.quiet or options.json else print
     if X.ndim == 2:
         say(f"read {X.shape[0]} samples x {X.shape[1]} features" + (", named" if names else ""))
         check_image_shape(options.image, X.shape[1])
+    else:
+        say(f"read a tensor of {' x '.join(map(str, X.shape))}")
     checked_folder(options.out)
     title = options.title or f"The parts of {Path(options.file).name}"
     report = {"title": title, "image_shape": options.image, "feature_names": names}
@@ -238,6 +276,33 @@ def deliver(fitted: Callable[[], Result], X, options, say, report: dict) -> int:
     return INTERRUPTED if interrupted else 0
 
 
+def check_matrix_options(options, order: int) -> None:
+    """Whether what is for matrices goes with the data."""
+    for name in ("transpose", "image", "structure_w", "structure_h"):
+        if getattr(options, name) and (why := matrix_only(f"--{name.replace('_', '-')}", order)):
+            raise ValueError(why + (": use --structure MODE:S" if name.startswith("structure") else ""))
+
+
+def structures_by_mode(options, order: int) -> list[str | None] | None:
+    """The texts after --structure, one for each mode; None where there is none at all."""
+    if not options.structure:
+        return None
+    numbers = list(map(str, range(1, order + 1)))
+    names = options.modes.split(",") if options.modes else []
+    found: list[str | None] = [None] * order
+    for mode, text in options.structure:
+        places = [known.index(mode) for known in (numbers, list(factor_names(order)), names) if mode in known]
+        if not places:
+            raise ValueError(
+                f"--structure {mode}:{text} is of a mode that X does not have: name one of "
+                f"{', '.join([*numbers, *factor_names(order), *names])}"
+            )
+        if found[places[0]] is not None:
+            raise ValueError(f"--structure states two structures for the mode {mode}: join them with &, once")
+        found[places[0]] = text
+    return found
+
+
 def factorized(X, options) -> Result:
     return factorize(
         X,
@@ -245,6 +310,8 @@ def factorized(X, options) -> Result:
         loss=options.loss,
         structure_W=options.structure_w,
         structure_H=options.structure_h,
+        structures=structures_by_mode(options, X.ndim),
+        modes=options.modes and options.modes.split(","),
         symmetric=options.symmetric,
         solver=options.solver,
         init=options.init,

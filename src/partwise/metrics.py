@@ -275,7 +275,7 @@ def kruskal_ranks(factors, *, tol: float = 1e-6) -> tuple[int, ...]:
 def kruskal_rank(A: np.ndarray, tol: float) -> int:
     columns = unit_columns(A)[0]
     rank = columns.shape[1]
-    R = np.linalg.qr(columns, mode="r")
+    R = np.linalg.qr(columns)[1]
     if not columns.any(axis=0).all():
         return 0
     most = int(np.sum(np.linalg.svd(R, compute_uv=False) > tol))

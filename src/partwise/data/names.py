@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ def checked_labels(labels, size: int, name: str) -> tuple[str | float, ...] | No
     plain = [label.item() if isinstance(label, np.number) else label for label in labels]
     if len(plain) != size:
         raise ValueError(f"the mode {name!r} has size {size}, and there are {len(plain)} labels for it")
-    if all(isinstance(label, Real) and not isinstance(label, bool) and np.isfinite(label) for label in plain):
+    if all(isinstance(label, Real) and not isinstance(label, bool) and math.isfinite(label) for label in plain):
         return tuple(label if isinstance(label, int) else float(label) for label in plain)
     return tuple(map(str, plain))
 
