@@ -33,7 +33,7 @@ class SparseTensor:
 
     coords: np.ndarray
     values: np.ndarray
-    shape: tuple[int, ...] | None = None
+    shape: tuple[int, ...] = None  # type: ignore[assignment]  # it is known once the tensor is made
 
     def __post_init__(self):
         coords, values = np.asarray(self.coords), np.asarray(self.values)
