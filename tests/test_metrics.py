@@ -145,6 +145,8 @@ def test_results_pairs_and_data_sets_are_taken_for_factors():
     assert metrics.factor_match(data, result) == metrics.factor_match((data.W, data.H), result.factors)
     assert metrics.factor_match(result, (result.W, result.H)) == pytest.approx(1)
     assert metrics.core_consistency(data.X, data) == pytest.approx(100)
+    model = pw.NMF(3, random_state=0).fit(data.X)
+    assert metrics.kruskal_ranks(model) == metrics.kruskal_ranks(model.result_) == (3, 3)
 
 
 WRONG = {
@@ -171,7 +173,7 @@ def test_models_of_other_data_do_not_match():
 
 def kruskal_by_definition(A):
     def independent(k):
-        return all(np.linalg.matrix_rank(A[:, some], 1e-6) == k for some in combinations(range(A.shape[1]), k))
+        return all(np.linalg.matrix_rank(A[:, some], 1e-8) == k for some in combinations(range(A.shape[1]), k))
 
     return max(k for k in range(A.shape[1] + 1) if k == 0 or independent(k))
 

@@ -221,6 +221,7 @@ def test_a_page_of_three_modes(tmp_path):
     assert page["named"] == ["person", "nm"]
     first = page["table"][0]
     assert first["top"][0].split(", ")[0] == f"p{np.argmax(result.factors[0][:, 0])}"
+    assert first["top"][1] == str(MODES[1].labels[np.argmax(result.factors[1][:, 0])])
     assert first["used"][2] == "100.0%"
     text = result.report(tmp_path / "page.html").read_text()
     assert "heaviest person" in text and "day used" in text and "sparsity" not in text

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import partwise as pw
 from partwise import structures as s
-from partwise.datasets import make_parts
+from partwise.datasets import make_cp, make_parts
 from partwise.errors import ArchiveError
 from partwise.io import codec
 from partwise.io.archive import FORMAT, TEXT, read_archive, write_archive
@@ -157,6 +157,12 @@ RESULTS = {
     "budgets": pw.factorize(PLANTED.X, 3, structure_H=s.GroupSparsity([1, 2], [0.3, 0.5]), max_iter=20, tol=0.1),
     "l1": pw.factorize(PLANTED.X, 3, loss="l1", solver="weighted_median(exact_blocks=True)", random_state=0),
     "greedy": pw.factorize(PLANTED.X, 3, solver="greedy(keep=True, prune=2)", random_state=0),
+    "tensor": pw.factorize(
+        make_cp((5, 4, 3), 2, random_state=0).X,
+        2,
+        random_state=0,
+        modes={"a": list("vwxyz"), "b": None, "c": [1.5, 2, 3]},
+    ),
     "symmetric": pw.factorize(PLANTED.X @ PLANTED.X.T, 2, symmetric="off-diagonal", random_state=0),
 }
 
@@ -177,7 +183,7 @@ def test_anything_replaced_is_noticed_or_harmless(name, share, tmp_path):
             continue
         assert all(np.all(np.isfinite(A)) for A in result.factors)
         assert repr(result) and str(result.certificate) and json.dumps(summary(result))
-        assert pw.load(result.save(path)).W.shape == result.W.shape
+        assert pw.load(result.save(path)).shape == result.shape
     assert refused > tried / 2
 
 

@@ -1,7 +1,8 @@
 """Measures of parts: how sparse they are, whether two runs found the same ones, and whether they had to.
 
-Where factors are asked for, a `Result` will do, and so will a list of tall factors `(dim, rank)`, a pair `(W, H)` as
-`factorize` takes it for `init`, data sets with planted factors, and the CP tensors of TensorLy and pyttb.
+Where factors are asked for, a `Result` or a fitted estimator will do, and so will a list of tall factors `(dim, rank)`,
+a pair `(W, H)` as `factorize` takes it for `init`, data sets with planted factors, and the CP tensors of TensorLy and
+pyttb.
 """
 
 from __future__ import annotations
@@ -241,7 +242,7 @@ class Uniqueness:
         )
 
 
-def uniqueness(factors, *, tol: float = 1e-6) -> Uniqueness:
+def uniqueness(factors, *, tol: float = 1e-8) -> Uniqueness:
     """Whether a CP model has other components that give the same tensor: it has not if the Kruskal ranks of its d
     factors add up to `2 rank + d - 1` (Kruskal 1977; Sidiropoulos and Bro 2000 for any order), and it has if without
     one of its modes the components are linearly dependent (Liu and Sidiropoulos 2001).
@@ -256,14 +257,14 @@ def uniqueness(factors, *, tol: float = 1e-6) -> Uniqueness:
     grams = [columns.T @ columns for columns, _ in map(unit_columns, given)]
     for mode in range(order):
         others = np.prod([gram for other, gram in enumerate(grams) if other != mode], axis=0)
-        if np.linalg.eigvalsh(others)[0] <= tol**2 * rank:
+        if np.linalg.eigvalsh(others)[0] <= rank * squared(tol):
             return Uniqueness(rank, ranks, unique=False, collinear=mode)
     return Uniqueness(rank, ranks, unique=(order > 2 and sum(ranks) >= 2 * rank + order - 1) or None)
 
 
-def kruskal_ranks(factors, *, tol: float = 1e-6) -> tuple[int, ...]:
+def kruskal_ranks(factors, *, tol: float = 1e-8) -> tuple[int, ...]:
     """For each factor the largest k such that any k of its columns are linearly independent: such that the least
-    singular value of any k columns, scaled to norm 1, is above `tol`.
+    singular value of any k columns, scaled to norm 1, is above `tol` (for factors in single precision take 1e-5).
 
     Found by trying all sets of k columns, up to 20,000 of them for one k. Where there are more, which may be at ranks
     above 16, the answer is a lower bound: the largest k whose sets were tried, or 1 / (the largest cosine between two
@@ -282,11 +283,18 @@ def kruskal_rank(A: np.ndarray, tol: float) -> int:
     if most == rank:
         return rank
     cosine = np.abs(np.triu(columns.T @ columns, 1)).max()
-    least = max(1, math.ceil((1 - tol**2) / cosine))  # their squared singular values are at least 1 - (k - 1) cosine
+    least = max(
+        1, math.ceil((1 - squared(tol)) / cosine)
+    )  # their squared singular values are at least 1 - (k - 1) cosine
     for k in range(most, least, -1):
         if math.comb(rank, k) <= MOST_SUBSETS and independent(R, k, tol):
             return k
     return least
+
+
+def squared(tol: float) -> float:
+    """A tolerance for squares of singular values, which are known up to rounding."""
+    return max(tol**2, 4 * float(np.finfo(np.float64).eps))
 
 
 def independent(R: np.ndarray, k: int, tol: float) -> bool:
@@ -303,6 +311,7 @@ def independent(R: np.ndarray, k: int, tol: float) -> bool:
 
 def as_factors(given) -> list[np.ndarray]:
     """Tall factors in double precision, of whatever has any."""
+    given = getattr(given, "result_", given)  # of an estimator
     if isinstance(given, Result):
         factors = list(given.factors)
     elif (foreign := kruskal_factors(given)) is not None:

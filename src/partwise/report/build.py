@@ -136,8 +136,9 @@ def part_table(result: Result, modes: tuple[Mode, ...]) -> list[dict]:
 
 
 def heaviest(part: np.ndarray, labels: tuple) -> list[str]:
-    """The labels of the largest entries, of those that are positive."""
-    return [str(labels[j]) for j in np.argsort(-part, kind="stable")[:TOP_LABELS] if part[j] > 0]
+    """The labels of the largest entries, of those that are positive; of numbers, whose neighbours say the same, one."""
+    count = TOP_LABELS if any(isinstance(label, str) for label in labels) else 1
+    return [str(labels[j]) for j in np.argsort(-part, kind="stable")[:count] if part[j] > 0]
 
 
 def noticeable(values: np.ndarray) -> np.ndarray:
