@@ -228,6 +228,8 @@ def test_a_page_of_three_modes(tmp_path):
     for options in ({"image_shape": (3, 4)}, {"columns": 2}, {"feature_names": list("abc")}):
         with pytest.raises(ValueError, match=f"{next(iter(options))} is for matrices, and X has 3 modes"):
             result.report(tmp_path / "other.html", **options)
+    tied = replace(result, factors=(np.ones((4, 2)),) * 3, symmetric=True, modes=())
+    assert dict(build(tied, "Title")["facts"])["model"] == "X ~ [[A, ..., A]], A being all factors"
     many = replace(result, factors=tuple(np.ones((n, 50)) for n in result.shape))
     assert build(many, "Title")["parts"] is None
 

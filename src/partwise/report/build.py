@@ -60,13 +60,12 @@ def build(
     if not isinstance(optimality, Optimality | None):
         raise TypeError(f"optimality must be what result.certify(X) returned, got {optimality!r}")
     about = summary(result, optimality)
-    ignored = "" if diagonal_weight(result.symmetric) else "; the diagonal of X does not count"
     return {
         "title": title,
         "headline": f"{' × '.join(map(str, result.shape))} data in {result.rank} parts, {result.quality}",
         "facts": [
             ("loss", about["loss"]),
-            *([("model", f"X ~ A A', A being W and H'{ignored}")] if result.symmetric else []),
+            *([("model", symmetric_model(result))] if result.symmetric else []),
             *((f"structure of {name}", structure) for name, structure in about["structures"].items()),
             ("solver", f"{result.solver}: {result.reason}"),
             (
@@ -89,6 +88,12 @@ def build(
         "matrix": len(modes) == 2,
         "table": part_table(result, modes),
     }
+
+
+def symmetric_model(result: Result) -> str:
+    """What the factors are where they are one."""
+    model = "X ~ A A', A being W and H'" if len(result.shape) == 2 else "X ~ [[A, ..., A]], A being all factors"
+    return model + ("" if diagonal_weight(result.symmetric) else "; the diagonal of X does not count")
 
 
 def named_modes(result: Result, feature_names) -> tuple[Mode, ...]:
