@@ -241,7 +241,7 @@ def phases() -> str:
         [
             ("150 x 150 x 150", cube(150, 10), 10, "hals"),
             ("300 x 300 x 300", cube(300, 20), 20, "hals"),
-            ("60 x 60 x 60 x 60", pw.datasets.make_cp((60,) * 4, 10, random_state=0).X, 10, "hals"),
+            ("60 x 60 x 60 x 60", pw.datasets.make_cp((60,) * 4, 10, noise=NOISE, random_state=0).X, 10, "hals"),
             ("20000 x 15000 x 3000, 2 million nonzeros", scattered(), 10, "hals"),
         ]
     )

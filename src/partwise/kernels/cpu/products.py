@@ -10,6 +10,7 @@ from .simd import LINE, VECTOR, gather, scatter
 
 TILE = 4  # vectors of a row of B that are summed at once; wider rows take several passes
 PIECE = 128  # rows of a dense product that are worth a piece of their own
+WIDE, MOST_SUMS = 20, 32  # columns for each row, from where on pieces of columns are multiplied and added up; of these
 NARROW = 1 << 18  # bytes: a part of the second-level cache
 
 
@@ -122,22 +123,30 @@ def is_narrow(dim, rank, itemsize):
 
 
 def dense_product(X, B, scale):
-    """`X @ B * scale` in C order and in the type of B, by BLAS, in the same pieces for any number of threads."""
+    """`X @ B * scale` in C order and in the type of B, by BLAS, in the same pieces for any number of threads: of rows
+    of X, or, where it has too few of them, of columns."""
     B = B * B.dtype.type(scale)
-    out = np.empty((X.shape[0], B.shape[1]), dtype=B.dtype)
-
-    def piece(start, stop):
-        part = X[start:stop].astype(B.dtype, copy=False)
-        if B.dtype == np.float64:
-            # OpenBLAS is up to twice as fast on this shape in double precision
-            out[start:stop] = (B.T @ part.T).T
-        else:
-            np.matmul(part, B, out=out[start:stop])
-
-    # every piece packs B anew, which takes as long as many rows: up to five times faster than small pieces for a wide X
-    most = 2 * -(-X.shape[0] // (2 * PIECE))
-    threads.map_chunks(piece, threads.split_evenly(X.shape[0], X.shape[1] * B.shape[1], threads.BLAS_WORK, most))
+    rows, columns = X.shape
+    # every piece of rows packs B anew, which takes as long as many rows
+    most = 2 * -(-rows // (2 * PIECE))
+    if columns > WIDE * rows and most < threads.pieces(rows * columns * B.shape[1], threads.BLAS_WORK):
+        work = threads.split_evenly(columns, rows * B.shape[1], threads.BLAS_WORK, MOST_SUMS)
+        return np.ascontiguousarray(reduce(np.add, threads.map_chunks(lambda i, j: multiply(X[:, i:j], B[i:j]), work)))
+    out = np.empty((rows, B.shape[1]), B.dtype)
+    work = threads.split_evenly(rows, columns * B.shape[1], threads.BLAS_WORK, most)
+    threads.map_chunks(lambda i, j: multiply(X[i:j], B, out[i:j]), work)
     return out
+
+
+def multiply(X, B, out=None):
+    """`X @ B`, in the type of B."""
+    X = X.astype(B.dtype, copy=False)
+    if B.dtype != np.float64:
+        return np.matmul(X, B, out=out)
+    product = (B.T @ X.T).T  # OpenBLAS is up to twice as fast on this shape in double precision
+    if out is not None:
+        out[:] = product
+    return product
 
 
 def product(X, A, others):
