@@ -19,13 +19,12 @@ class GreedyLS(Init):
 
     rounds: int = 5
     nonnegative = True
-    matrix_only = True
     name = "greedy"
 
     def raw(self, problem, rng):
         from ..solvers.greedy import Greedy  # noqa: PLC0415  # solvers know starts
 
-        plain = replace(problem, loss=Frobenius(), structures=(NonNegative(),) * 2)
+        plain = replace(problem, loss=Frobenius(), structures=(NonNegative(),) * len(problem.structures))
         solver = Greedy(rounds=self.rounds, certify=False)
         state = solver.init(plain, Empty().raw(plain, rng), 0.0, rng)
         with yielding():

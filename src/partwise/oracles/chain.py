@@ -1,4 +1,5 @@
-"""The rank-one oracle: `min u' Q v` over nonnegative unit vectors, with a bound that says how good the answer is."""
+"""The rank-one oracle: `min u' Q v` over nonnegative unit vectors, with a bound that says how good the answer is; for
+tensors `min <Q, x_1 o ... o x_d>`, one vector for each mode."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from ..problem.symmetric import check_symmetric
 from ..run import interrupts
 from . import cvx
 from .forms import Pair, Point, Single, settle
-from .matrices import Array, Matrix, Residual
+from .matrices import Array, Residual, Target
 from .power import climb, starts
 
 GAP = 1e-4  # relative to the value, at which an answer counts as proved
@@ -28,12 +29,20 @@ ROUNDING = 1e-13  # of |Q|: a difference that is none
 class Atom:
     """An answer to `min u' Q v`, and how good it is: no nonnegative unit vectors give less than `bound`."""
 
-    u: np.ndarray
-    v: np.ndarray
+    vectors: tuple[np.ndarray, ...]  # one for each mode
     value: float
     bound: float  # minus infinity where nothing is known
     status: str  # "closed": they agree to the gap asked for; "open"; "not certified": too large for a bound
     stage: str  # where the bound comes from
+
+    @property
+    def u(self) -> np.ndarray:
+        return self.vectors[0]
+
+    @property
+    def v(self) -> np.ndarray:
+        """The second vector: of a matrix, the other one."""
+        return self.vectors[1]
 
     @property
     def gap(self) -> float:
@@ -44,7 +53,7 @@ class Atom:
         return f"value {self.value:.6g}, none below {self.bound:.6g} ({self.status}, {self.stage})"
 
     def scaled(self, factor: float) -> Atom:
-        """The same atom of `factor` times the matrix."""
+        """The same atom of `factor` times the matrix or tensor."""
         return replace(self, value=factor * self.value, bound=factor * self.bound)
 
 
@@ -77,30 +86,32 @@ class Search:
         """Told the best bound of a stage so far, and where its relaxation points to: there may be a better point."""
         if direction is not None and not self.meets(bound):
             direction = direction if direction.sum() > 0 else -direction
-            if self.form.point(self.P, direction).value > self.point.value:
-                other = settle(self.P, self.form, climb(self.P, direction[:, None], self.form.shift))
+            vectors = (direction[:, None],) * 2
+            if Point.near(self.P, vectors, self.form.shift).value > self.point.value:
+                other = settle(self.P, self.form, climb(self.P, vectors, self.form.shift))
                 self.point = max(self.point, other, key=lambda point: point.value)
         return self.meets(bound + self.P.rounding)
 
 
-def best_atom(P: Matrix, symmetric: bool, rng, gap: float = GAP) -> Atom:
+def best_atom(P: Target, symmetric: bool, rng, gap: float = GAP) -> Atom:
     """The atom that minimises `-u' P v`, certified where P is an `Array` of a size that can be."""
-    if isinstance(P, Array) and (not P.entries.any() or (not symmetric and P.largest()[2] <= 0)):
+    if isinstance(P, Array) and (not P.entries.any() or (not symmetric and P.largest()[1] <= 0)):
         return vertex(P, gap)
     form = (Single if symmetric else Pair).of(P, rng)
     point = settle(P, form, climb(P, starts(P, STARTS, rng), form.shift))
     if not symmetric and point.value <= 0:  # no start leads anywhere: look at every entry
-        _, j, largest = P.largest()
+        place, largest = P.largest()
         if largest <= 0:
             return vertex(P, gap)
-        point = settle(P, form, climb(P, np.eye(P.shape[1], 1, -j, dtype=P.dtype), form.shift))
+        there = tuple(np.eye(dim, 1, -k, dtype=P.dtype) for dim, k in zip(P.shape, place, strict=True))
+        point = settle(P, form, climb(P, there, form.shift))
     if not isinstance(P, Array) or not form.bounds(P.shape):
-        return Atom(point.u, point.v, -point.value, -np.inf, "not certified", "none")
+        return Atom(point.vectors, -point.value, -np.inf, "not certified", "none")
     search = Search(P, form, point, gap)
     search.run()
-    u, v, value = search.point
+    vectors, value = search.point
     status = "closed" if search.closed else "open"
-    return Atom(u, v, -value, -float(max(search.bound, value)), status, search.stage)
+    return Atom(vectors, -value, -float(max(search.bound, value)), status, search.stage)
 
 
 def next_atom(problem: Problem, factors: Factors, rng, gap: float = GAP, certify: bool = True) -> Atom:
@@ -116,13 +127,13 @@ def certifiable(P: Residual, symmetric: bool) -> bool:
     return P.small and bool((Single(0.0) if symmetric else Pair()).bounds(P.shape))
 
 
-def vertex(P: Matrix, gap: float) -> Atom:
+def vertex(P: Target, gap: float) -> Atom:
     """Where no entry of P is positive the largest one is the answer, exactly: `|u|_1 |v|_1 >= 1`. Of a P that is too
     large to look at every entry it is known that none is positive."""
-    i, j, largest = P.largest()
-    u, v = (np.eye(1, dim, k)[0] for dim, k in zip(P.shape, (i, j), strict=True))
+    place, largest = P.largest()
+    vectors = tuple(np.eye(1, dim, k)[0] for dim, k in zip(P.shape, place, strict=True))
     bound = (largest if isinstance(P, Array) else max(largest, 0.0)) + P.rounding
-    return Atom(u, v, -largest, -bound, "closed" if P.rounding <= gap * abs(largest) else "open", "entries")
+    return Atom(vectors, -largest, -bound, "closed" if P.rounding <= gap * abs(largest) else "open", "entries")
 
 
 def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = GAP, random_state=0) -> Atom:
@@ -167,7 +178,7 @@ def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = 
         return METHODS[method](known, symmetric, checked_random_state(random_state), gap).scaled(data.scale)
 
 
-def by_cvxpy(P: Matrix, symmetric: bool, rng, gap: float) -> Atom:
+def by_cvxpy(P: Target, symmetric: bool, rng, gap: float) -> Atom:
     """The point of the chain with the bound of cvxpy."""
     atom = best_atom(P, symmetric, rng, gap=np.inf)
     if not isinstance(P, Array) or atom.stage == "entries":

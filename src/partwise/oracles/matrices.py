@@ -1,19 +1,20 @@
-"""What an oracle looks at: a matrix P of which it knows products, and, within limits, the entries.
+"""What an oracle looks at: a matrix or a tensor P of which it knows products, and, within limits, the entries.
 
-P is minus the gradient: for least squares `X - A B'`, what is left of X.
+P is minus the gradient: for least squares `X - [[A]]`, what is left of X.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Protocol
 
 import numpy as np
 
 from ..data import Data
+from ..data.base import khatri_rao
 from ..data.remainder import remainder
 from ..data.rows import blocks
 from ..data.units import comparable
@@ -23,7 +24,7 @@ from ..problem.symmetric import diagonal_of
 ENTRIES = 5_000_000  # of the array that a certificate needs, at most
 
 
-class Matrix(Protocol):
+class Target(Protocol):
     settled: float  # growth of a value in a step of the power method at which it has arrived
 
     @property
@@ -32,27 +33,29 @@ class Matrix(Protocol):
         ...
 
     @property
-    def shape(self) -> tuple[int, int]: ...
+    def shape(self) -> tuple[int, ...]: ...
 
     @property
     def dtype(self) -> np.dtype: ...
 
-    def times(self, V: np.ndarray, mode: int = 0) -> np.ndarray:
-        """`P V`, or `P' V` for mode 1."""
+    def contract(self, vectors: Sequence[np.ndarray], mode: int) -> np.ndarray:
+        """P contracted with column k of the vectors of all other modes, for every k: (dim, count). Of a matrix: `P V`,
+        or `P' U` for mode 1."""
         ...
 
-    def heaviest_rows(self, count: int) -> np.ndarray:
-        """The positive parts of the rows that have most of it, as columns (n, count)."""
+    def heaviest(self, count: int) -> tuple[np.ndarray, ...]:
+        """Vectors (dim, count) of the rows or slices whose positive parts have the largest norms; those of mode 0 are
+        not read. Of a matrix: the positive parts of the rows."""
         ...
 
-    def largest(self) -> tuple[int, int, float]:
+    def largest(self) -> tuple[tuple[int, ...], float]:
         """Where the largest entry is, and it."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Array:
-    """P entry by entry, in double precision."""
+    """A matrix P entry by entry, in double precision."""
 
     entries: np.ndarray
     rounding: float = 0.0  # how far off the entries are, in the Frobenius norm, at most
@@ -70,19 +73,22 @@ class Array:
     def times(self, V, mode=0):
         return (self.entries.T if mode else self.entries) @ V
 
-    def heaviest_rows(self, count):
+    def contract(self, vectors, mode):
+        return self.times(vectors[1 - mode], mode)
+
+    def heaviest(self, count):
         left = np.maximum(self.entries, 0)
         weights = comparable(np.einsum("ij,ij->i", left, left), left.dtype)
-        return left[np.argsort(-weights, kind="stable")[:count]].T
+        return (left[np.argsort(-weights, kind="stable")[:count]].T,) * 2
 
     def largest(self):
         i, j = np.unravel_index(np.argmax(self.entries), self.shape)
-        return int(i), int(j), float(self.entries[i, j])
+        return (int(i), int(j)), float(self.entries[i, j])
 
 
 @dataclass(frozen=True, eq=False)
 class Residual:
-    """`X - A B'`, never formed: products with it are products with X, so a sparse X stays sparse."""
+    """`X - [[A]]`, never formed: products with it are products with X, so a sparse X stays sparse."""
 
     data: Data
     factors: Factors  # (dim, rank)
@@ -98,31 +104,46 @@ class Residual:
     def dtype(self):
         return self.data.dtype
 
-    def times(self, V, mode=0):
-        A, B = reversed(self.factors) if mode else self.factors
-        V = V.astype(self.dtype, copy=False)
-        product = self.data.cross((V, V), mode) - A @ (B.T @ V)  # the factor of the mode itself is not read
-        return product if self.diagonal else product - self.own_diagonal[:, None] * V
+    def contract(self, vectors, mode):
+        vectors = [V.astype(self.dtype, copy=False) for V in vectors]
+        others = [other for other in range(len(vectors)) if other != mode]
+        model = reduce(np.multiply, (self.factors[other].T @ vectors[other] for other in others))
+        product = self.data.cross(vectors, mode) - self.factors[mode] @ model
+        return product if self.diagonal else product - self.own_diagonal[:, None] * vectors[others[0]]
 
     @cached_property
     def own_diagonal(self) -> np.ndarray:
         A, B = self.factors
         return (diagonal_of(self.data) - np.einsum("ij,ij->i", A, B)).astype(self.dtype)
 
-    def heaviest_rows(self, count):
+    def heaviest(self, count):
         """By the listed entries of X: where none is, P is not positive."""
-        A, B = self.factors
         heaviest = np.argsort(-comparable(self.row_weights(), self.dtype), kind="stable")[:count]
-        return np.maximum(
-            np.column_stack([row - B @ A[i] for i, row in zip(heaviest, self.data.take(0, heaviest), strict=True)]), 0
-        )
+        if len(self.shape) > 2:
+            return self.slices(heaviest)
+        A, B = self.factors
+        rows = (row - B @ A[i] for i, row in zip(heaviest, self.data.take(0, heaviest), strict=True))
+        return (np.maximum(np.column_stack(list(rows)), 0),) * 2
+
+    def slices(self, index: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Vectors for slices of mode 0 of a tensor, by one step of the power method from equal entries in each mode."""
+        vectors = [np.ones((dim, len(index)), self.dtype) for dim in self.shape]
+        vectors[0] = np.eye(self.shape[0], dtype=self.dtype)[:, index]
+        for mode in range(1, len(vectors)):
+            vectors[mode] = np.maximum(self.contract(vectors, mode), 0)
+            vectors[mode] /= np.maximum(vectors[mode].max(axis=0), np.finfo(self.dtype).tiny)
+        return tuple(vectors)
 
     def row_weights(self) -> np.ndarray:
-        """Sums of squares of the positive entries."""
+        """Sums of squares of the positive entries of rows or slices."""
         if not self.data.sparse:
             return np.concatenate([np.square(np.maximum(block, 0)).sum(axis=1) for block in self.blocks()])
-        parts = (A if A.shape[1] else np.zeros((len(A), 1), A.dtype) for A in self.factors)  # the kernel needs one
-        return remainder(self.data, tuple(parts), [0]).row_sums(0, 2.0)
+        return remainder(self.data, self.parts, [0]).row_sums(0, 2.0)
+
+    @property
+    def parts(self) -> tuple[np.ndarray, ...]:
+        """The factors, with one part of zeros where there is none: kernels and Khatri-Rao products need one."""
+        return tuple(A if A.shape[1] else np.zeros((len(A), 1), A.dtype) for A in self.factors)
 
     def largest(self):
         if self.data.sparse and not self.small:
@@ -133,18 +154,23 @@ class Residual:
             if block[i, j] > best[2]:
                 best = first + int(i), int(j), float(block[i, j])
             first += len(block)
-        return best
+        return self.place(*best[:2]), best[2]
 
-    def largest_listed(self) -> tuple[int, int, float]:
+    def largest_listed(self) -> tuple[tuple[int, ...], float]:
         """Of the row whose listed entries leave most: where none is positive no entry is, and another will do."""
         i = int(np.argmax(self.row_weights()))
-        row = self.data.take(0, slice(i, i + 1))[0] - self.factors[1] @ self.factors[0][i]
+        row = self.data.take(0, slice(i, i + 1))[0] - khatri_rao(self.parts[1:]) @ self.parts[0][i]
         j = int(np.argmax(row))
-        return i, j, float(row[j])
+        return self.place(i, j), float(row[j])
+
+    def place(self, row: int, column: int) -> tuple[int, ...]:
+        """Of an entry of P unfolded along mode 0."""
+        return row, *map(int, np.unravel_index(column, self.shape[1:]))
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Some rows at a time, in double precision."""
-        A, B = (factor.astype(np.float64) for factor in self.factors)
+        """Some rows of P unfolded along mode 0 at a time, in double precision."""
+        A, *others = (factor.astype(np.float64) for factor in self.parts)
+        B = khatri_rao(others)
         for rows, entries, _ in blocks(self.data):
             left = entries - A[rows] @ B.T
             if not self.diagonal:
@@ -153,10 +179,12 @@ class Residual:
 
     @property
     def rounding(self):
-        """Of entries in double precision: each is a sum of `rank + 1` terms, rounded as often."""
-        A, B = (factor.astype(np.float64) for factor in self.factors)
-        size = self.data.norm + float(np.linalg.norm(A) * np.linalg.norm(B))
-        return float(np.finfo(np.float64).eps) * (A.shape[1] + 1) * size if A.any() else 0.0
+        """Of entries in double precision: each is a sum of `rank + 1` terms, rounded as often, and the products of more
+        than two factors are rounded once more for each of these."""
+        factors = [A.astype(np.float64) for A in self.factors]
+        size = self.data.norm + float(reduce(np.multiply, map(np.linalg.norm, factors)))
+        often = factors[0].shape[1] + len(factors) - 1
+        return float(np.finfo(np.float64).eps) * often * size if factors[0].any() else 0.0
 
     @property
     def small(self) -> bool:
@@ -164,7 +192,7 @@ class Residual:
         return math.prod(self.shape) <= ENTRIES
 
     def array(self, symmetric: bool) -> Array:
-        """P entry by entry."""
+        """P unfolded along mode 0, entry by entry."""
         P = np.concatenate(list(self.blocks()))
         if symmetric:
             P = (P + P.T) / 2  # X is, but for rounding, which bounds would see in one triangle

@@ -1,8 +1,12 @@
 """The projected power method: `u = [P v]_+ / |.|`, `v = [P' u]_+ / |.|`, from many starts at once.
 
-Each half step is the exact best for the vector held, so `u' P v` never falls, and ends at a point where the conditions
-of Karush, Kuhn and Tucker hold. For `max u' P u` with P + c I positive semidefinite `u = [P u + c u]_+ / |.|` does the
-same.
+In general `x_m = [P contracted with the vectors of the other modes]_+ / |.|`, mode after mode. Each is the exact best
+for the vectors held, so the value never falls, and ends at a point where the conditions of Karush, Kuhn and Tucker
+hold. For `max u' P u` with P + c I positive semidefinite `u = [P u + c u]_+ / |.|` does the same, and so it does for
+symmetric tensors with c beyond `(order - 1) max |P(u, ..., u)|` (Kolda and Mayo 2011).
+
+Vectors are arrays (dim, count), one for each mode: a column of all of them is a point. That of mode 0 is computed
+first, and so is not read.
 """
 
 from __future__ import annotations
@@ -10,7 +14,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..run import interrupts
-from .matrices import Matrix
+from .matrices import Target
+
+Vectors = tuple[np.ndarray, ...]
 
 PAIRS = 5  # leading singular vectors, of either sign
 ROUNDS = ((6, 6), (12, 2), (24, 1))  # steps, and how many of the best go on after them
@@ -27,55 +33,75 @@ def unit(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return V / np.where(norms > 0, norms, 1), norms * peaks
 
 
-def ascend(P: Matrix, V: np.ndarray, shift: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """One step from every column of V, and the values there; `shift`: c of the symmetric case, None for a pair."""
+def ascend(P: Target, vectors: Vectors, shift: float | None) -> tuple[Vectors, np.ndarray]:
+    """One step from every column, and the values there; `shift`: c of the symmetric case, None where vectors differ."""
     interrupts.check()
     if shift is None:
-        return unit(P.times(unit(P.times(V))[0], 1))
-    new, norms = unit(P.times(V) + V.dtype.type(shift) * V)
+        for mode in range(len(vectors)):
+            x, values = unit(P.contract(vectors, mode))
+            vectors = (*vectors[:mode], x, *vectors[mode + 1 :])
+        return vectors, values
+    V = vectors[0]
+    new, norms = unit(P.contract(vectors, 0) + V.dtype.type(shift) * V)
     V = np.where(norms > 0, new, V)  # where nothing pulls, all is as good
-    values = np.einsum("ij,ij->j", V, P.times(V))
-    return V, np.where(V.any(axis=0), values, -np.inf)
+    vectors = (V,) * len(vectors)
+    values = np.einsum("ij,ij->j", V, P.contract(vectors, 0))
+    return vectors, np.where(V.any(axis=0), values, -np.inf)
 
 
-def climb(P: Matrix, V: np.ndarray, shift: float | None) -> np.ndarray:
-    """The best point that the columns of V lead to, (n,)."""
-    V = unit(V)[0]
+def climb(P: Target, vectors: Vectors, shift: float | None) -> Vectors:
+    """The best point that the columns lead to, one column."""
+    vectors = tuple(unit(V)[0] for V in (vectors if shift is None else vectors[:1] * len(vectors)))
     for steps, few in ROUNDS:
         for _ in range(steps):
-            V, values = ascend(P, V, shift)
-        V = V[:, ranking(V, values)[:few]]
+            vectors, values = ascend(P, vectors, shift)
+        best = ranking(vectors, values)[:few]
+        vectors = tuple(V[:, best] for V in vectors)
     value = -np.inf
     for _ in range(LAST):
-        V, values = ascend(P, V, shift)
+        vectors, values = ascend(P, vectors, shift)
         if values[0] - value <= P.settled * abs(values[0]):
             break
         value = values[0]
-    return V[:, 0]
+    return vectors
 
 
-def ranking(V: np.ndarray, values: np.ndarray) -> np.ndarray:
+def ranking(vectors: Vectors, values: np.ndarray) -> np.ndarray:
     """The best first; among those as good as each other the one that is most concentrated, since a mixture of several
     parts of the same value has that value too."""
     top = np.max(np.abs(values), where=np.isfinite(values), initial=0) or 1.0
-    return np.lexsort((V.sum(axis=0), -np.round(values / top, ALIKE)))
+    return np.lexsort((sum(V.sum(axis=0) for V in vectors[1:]), -np.round(values / top, ALIKE)))
 
 
-def starts(P: Matrix, count: int, rng: np.random.RandomState) -> np.ndarray:
-    """Both signs of leading singular vectors, the heaviest rows, and sparse random vectors for the rest: (n, count)."""
+def starts(P: Target, count: int, rng: np.random.RandomState) -> Vectors:
+    """Both signs of leading singular vectors, the heaviest rows or slices, and sparse random vectors for the rest."""
     singular = leading(P, min(PAIRS, *P.shape), rng)
-    rows = P.heaviest_rows(min(PAIRS, P.shape[0]))
-    rest = max(count - 2 * singular.shape[1] - rows.shape[1], 1)
-    drawn = rng.uniform(size=(P.shape[1], rest)) * (rng.uniform(size=(P.shape[1], rest)) < 0.2)
-    return np.concatenate([singular, -singular, rows, drawn], axis=1).astype(P.dtype)[:, -count:]
+    slices = P.heaviest(min(PAIRS, P.shape[0]))
+    rest = max(count - 2 * singular[-1].shape[1] - slices[-1].shape[1], 1)
+    found = []
+    for mode in range(1, len(P.shape)):
+        shape = P.shape[mode], rest
+        drawn = rng.uniform(size=shape) * (rng.uniform(size=shape) < 0.2)
+        columns = np.concatenate([singular[mode], -singular[mode], slices[mode], drawn], axis=1)
+        found.append(columns.astype(P.dtype)[:, -count:])
+    return found[0], *found
 
 
-def leading(P: Matrix, count: int, rng: np.random.RandomState) -> np.ndarray:
-    """About the leading right singular vectors (n, count), by subspace iteration (Halko, Martinsson and Tropp 2011)."""
+def leading(P: Target, count: int, rng: np.random.RandomState) -> Vectors:
+    """About the leading right singular vectors (n, count), by subspace iteration (Halko, Martinsson and Tropp 2011).
+
+    In general columns of orthogonal vectors in each mode, from power steps that keep them so (Sharan and Valiant 2017):
+    about the leading terms of P, each up to the signs of its vectors."""
     width = min(2 * count, *P.shape)
-    V = rng.standard_normal((P.shape[1], width)).astype(P.dtype)
+    vectors = tuple(rng.standard_normal((dim, width)).astype(P.dtype) for dim in P.shape[1:])
+    vectors = vectors[0], *vectors
     for _ in range(4):
-        U = np.linalg.qr(P.times(V))[0]
-        V = np.linalg.qr(P.times(U, 1))[0]
-    turn = np.linalg.svd(P.times(V), full_matrices=False)[2]
-    return (V @ turn.T)[:, :count]
+        for mode in range(len(vectors)):
+            Q = np.linalg.qr(P.contract(vectors, mode))[0]
+            vectors = (*vectors[:mode], Q, *vectors[mode + 1 :])
+    if len(vectors) == 2:
+        turn = np.linalg.svd(P.contract(vectors, 0), full_matrices=False)[2]
+        return ((vectors[1] @ turn.T)[:, :count],) * 2
+    sizes = np.linalg.norm(P.contract(vectors, 0), axis=0)
+    best = np.argsort(-sizes, kind="stable")[:count]
+    return tuple(V[:, best] * np.where(V[:, best].sum(axis=0) < 0, -1, 1).astype(V.dtype) for V in vectors)

@@ -1,9 +1,10 @@
 """Greedy factorization: one part at a time, each with a bound on what any part could have gained.
 
-Huang and Zhang (2015), Greedy algorithm for large scale nonnegative matrix/tensor decomposition. With P = X - A B',
-what the parts so far leave, the next is the pair of nonnegative unit vectors with the largest `u' P v`: with that
-weight it lowers the loss by `(u' P v)^2 / 2`, and no part lowers it by more than a bound on `u' P v` says. Then come
-weights, and alternating rounds over all parts so far.
+Huang and Zhang (2015), Greedy algorithm for large scale nonnegative matrix/tensor decomposition. With P = X - [[A]],
+what the parts so far leave, the next is made of the nonnegative unit vectors, one for each mode, with the largest
+product `<P, x_1 o ... o x_d>`, of a matrix `u' P v`: with that weight it lowers the loss by half the square of it, and no
+part lowers it by more than a bound on that product says. Then come weights, and alternating rounds over all parts so
+far.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from ..checks import AT_LEAST_0, POSITIVE_INT, one_of
 from ..data.names import matrix_only
+from ..data.units import root
 from ..errors import warn
 from ..init.empty import Empty
 from ..oracles.chain import GAP, Atom, next_atom
@@ -33,7 +35,7 @@ POINT = 1e-12  # the share of a part off the diagonal below which it is a single
 MOST = 2  # times the rank: steps up, where new parts make others superfluous
 POLISH = ("each", "end", None)
 WEIGHTS = {"diagonal": weighted, "full": mixed}
-ALTERNATING = {False: HALS, True: SymmetricCD}  # by whether both factors are one
+ALTERNATING = {False: HALS, True: SymmetricCD}  # by whether all factors are one
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,18 +54,25 @@ class PathStep:
         return self.of(problem.data.shape)
 
     def of(self, shape: tuple[int, ...]) -> bool:
-        """Whether it can be about a matrix of this shape."""
+        """Whether it can be about X of this shape."""
         numbers = self.objective, self.relative_error, self.gain
         fits = self.factors is None or [A.shape for A in self.factors] == [(dim, self.rank) for dim in shape]
         return fits and self.rank >= 0 and not any(map(math.isnan, numbers))
 
     @property
     def W(self) -> np.ndarray:
-        return self.kept[0]
+        return self.pair[0]
 
     @property
     def H(self) -> np.ndarray:
-        return self.kept[1].T
+        return self.pair[1].T
+
+    @property
+    def pair(self) -> Factors:
+        """The factors of a matrix."""
+        if why := matrix_only("a pair of W and H", len(self.kept)):
+            raise ValueError(f"{why}: take .kept, one factor for each of them")
+        return self.kept
 
     @property
     def kept(self) -> Factors:
@@ -89,7 +98,7 @@ class GreedyState:
     path: tuple[PathStep, ...]
     full: bool  # no more parts are wanted, or none is left
     inner: Any  # the state of the alternating rounds at the end; None before
-    tied: bool  # both factors are one
+    tied: bool  # all factors are one
     rng: np.random.RandomState
     tol: float
 
@@ -106,8 +115,8 @@ class Greedy(Solver):
     loss.
 
     `polish`: alternating rounds over all parts after "each" new one (`rounds` of them) and at the end until the run
-    converges, or at the "end" only, or None for the pure method. `weights`: one for each part ("diagonal"), or one for
-    every pair of a row and a column ("full"). `prune`: take parts that matter least away again, one at a time, until so
+    converges, or at the "end" only, or None for the pure method. `weights`: one for each part ("diagonal"), or, of
+    matrices, one for every pair of a column of W and a row of H ("full"). `prune`: take parts that matter least away again, one at a time, until so
     many are left. `certify`: prove bounds, to `gap` of a value, where the size of X allows. `keep` the factors of every
     rank in `result.path`.
     """
@@ -144,7 +153,7 @@ class Greedy(Solver):
         return self.prune is None
 
     def supports(self, problem):
-        if why := least_squares_only(self, problem) or matrix_only("Greedy", len(problem.structures)):
+        if why := least_squares_only(self, problem):
             return why
         for structure in problem.structures:
             entries = structure.elementwise
@@ -154,6 +163,8 @@ class Greedy(Solver):
             return f"Greedy cannot prune {problem.rank} parts to prune={self.prune}"
         if problem.symmetric and self.weights != "diagonal":
             return "Greedy has weights='full' for two factors, not where X ~ A A': use 'diagonal'"
+        if self.weights == "full" and (why := matrix_only("weights='full' of Greedy", len(problem.structures))):
+            return f"{why}: use 'diagonal'"
         return None
 
     def prefer(self, problem):
@@ -210,8 +221,8 @@ class Greedy(Solver):
         atom = next_atom(problem, parts, state.rng, self.gap, self.certify)
         if atom.value >= -NOTHING[problem.data.dtype] * problem.data.norm or curvature_of(problem, atom) <= POINT:
             return self.stay(state)
-        root = np.sqrt(-atom.value)
-        grown = [np.column_stack([A, (root * x).astype(A.dtype)]) for A, x in zip(parts, (atom.u, atom.v), strict=True)]
+        size = root(-atom.value, len(parts))
+        grown = [np.column_stack([A, (size * x).astype(A.dtype)]) for A, x in zip(parts, atom.vectors, strict=True)]
         return self.arrive(problem, state, problem.tied(tuple(grown)), atom)
 
     def stay(self, state: GreedyState) -> Step:
@@ -273,7 +284,7 @@ class Greedy(Solver):
 
 def curvature_of(problem: Problem, atom: Atom) -> float:
     """The second derivative of the loss in the weight of a part: 1, but where a diagonal does not count."""
-    return float(part_products(problem, (atom.u[:, None], atom.v[:, None]))[0, 0])
+    return float(part_products(problem, [x[:, None] for x in atom.vectors])[0, 0])
 
 
 def compact(state: GreedyState) -> Factors:
@@ -291,6 +302,6 @@ def padded(problem: Problem, parts: Factors) -> Factors:
 
 
 def importance(problem: Problem, parts: Factors) -> np.ndarray:
-    """By how much the loss rises without each part: `a_k' (X - A B') b_k + |a_k|^2 |b_k|^2 / 2`."""
+    """By how much the loss rises without each part T: `<X - [[A]], T> + |T|^2 / 2`."""
     A, grams = parts[0].astype(np.float64), part_products(problem, parts)
     return np.einsum("ik,ik->k", A, problem.data.cross(parts, 0)) - grams.sum(axis=1) + np.diag(grams) / 2

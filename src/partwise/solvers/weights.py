@@ -15,7 +15,7 @@ PASSES = 50  # over the rows of the full weights, at most
 
 
 def weighted(problem: Problem, factors: Factors) -> Factors:
-    """One weight a part: `min |X - sum_k w_k a_k b_k'|` over w >= 0, shared evenly by all factors."""
+    """One weight a part: `min |X - sum_k w_k T_k|` over w >= 0, T_k the parts, shared evenly by all factors."""
     A = factors[0].astype(np.float64)
     linear = np.einsum("ik,ik->k", A, problem.data.cross(factors, 0))
     w = nonnegative(np.ones((1, A.shape[1])), linear[None], part_products(problem, factors))[0]
@@ -23,8 +23,8 @@ def weighted(problem: Problem, factors: Factors) -> Factors:
 
 
 def mixed(problem: Problem, factors: Factors) -> Factors:
-    """A weight for every pair of a row part and a column part: `min |X - A W B'|` over W >= 0, (rank, rank); the new
-    factors are A and `B W'`. Row by row, each to its best."""
+    """A weight for every pair of a column of A and one of B: `min |X - A W B'|` over W >= 0, (rank, rank); the new
+    factors are A and `B W'`. Row by row, each to its best. Of matrices only."""
     A, B = (factor.astype(np.float64) for factor in factors)
     left, right, target = gram_of(A), gram_of(B), A.T @ problem.data.cross(factors, 0)
     W = np.eye(A.shape[1])
