@@ -9,6 +9,7 @@ import numpy as np
 
 from ..checks import is_number
 from ..data import as_data
+from ..data.names import matrix_only
 from ..data.units import unit_of
 from ..data.validation import checked_data, checked_random_state
 from ..problem import Factors, Problem, ratio
@@ -16,6 +17,7 @@ from ..problem.parts import diagonal_weight
 from ..problem.symmetric import check_symmetric
 from ..run import interrupts
 from . import cvx
+from .flattening import flattened, groupings, reach
 from .forms import Pair, Point, Single, settle
 from .matrices import Array, Residual, Target
 from .power import climb, starts
@@ -118,13 +120,39 @@ def next_atom(problem: Problem, factors: Factors, rng, gap: float = GAP, certify
     """The best next part for least squares, certified where the size of X allows, and the model: where a diagonal does
     not count, atoms differ in curvature, and the slope alone bounds nothing."""
     symmetric, left = bool(problem.symmetric), Residual(problem.data, factors, diagonal_weight(problem.symmetric) > 0)
-    known = left.array(symmetric) if certify and left.diagonal and certifiable(left, symmetric) else left
-    return best_atom(known, symmetric, rng, gap)
+    return atom_of(left, symmetric, rng, gap, certify and left.diagonal)
 
 
-def certifiable(P: Residual, symmetric: bool) -> bool:
-    """Whether its size allows a bound."""
-    return P.small and bool((Single(0.0) if symmetric else Pair()).bounds(P.shape))
+def atom_of(P: Residual, symmetric: bool, rng, gap: float, certify: bool = True) -> Atom:
+    """The atom that minimises `-<P, x_1 o ... o x_d>`; `certify`: with a bound, where P is small enough."""
+    if len(P.shape) == 2:
+        return best_atom(known(P, symmetric) if certify else P, symmetric, rng, gap)
+    atom = best_atom(P.double() if P.small else P, symmetric, rng, gap)
+    return by_flattenings(atom, P, gap) if certify and P.small and atom.stage != "entries" else atom
+
+
+def known(P: Residual, symmetric: bool) -> Target:
+    """A matrix entry by entry, where its size allows a bound."""
+    return P.array(symmetric) if P.small and (Single(0.0) if symmetric else Pair()).bounds(P.shape) else P
+
+
+def by_flattenings(atom: Atom, P: Residual, gap: float) -> Atom:
+    """With the least bound of the flattenings of a tensor. They are tried in the order of what their matrix problems
+    reach from the atom, as long as the next can give less."""
+    found, entries = list(groupings(P.shape)), P.array(False).entries
+    if not found:
+        return atom
+    reached = [reach(flattened(P, entries, *modes), atom.vectors, modes[1]) for modes in found]
+    bound, stage = np.inf, "none"
+    enough = gap * abs(atom.value) - atom.value + ROUNDING * float(np.linalg.norm(entries))
+    for k in np.argsort(reached, kind="stable"):
+        if bound <= max(enough, reached[k]):
+            break
+        flat = best_atom(flattened(P, entries, *found[k]), False, np.random.RandomState(0), gap)
+        if -flat.bound < bound:
+            bound, stage = -flat.bound, f"{flat.stage}, flattened"
+    status = "closed" if bound <= enough else "open"
+    return replace(atom, bound=-float(max(bound, -atom.value)), status=status, stage=stage)
 
 
 def vertex(P: Target, gap: float) -> Atom:
@@ -137,18 +165,19 @@ def vertex(P: Target, gap: float) -> Atom:
 
 
 def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = GAP, random_state=0) -> Atom:
-    """The nonnegative unit vectors with the least `u' Q v`, and a bound: none have less.
+    """The nonnegative unit vectors with the least `u' Q v`, and a bound: none have less. Of a tensor, one vector for each
+    mode.
 
     The problem is NP-hard. The answer comes from the projected power method from 20 starts; the bound from the cheapest
     of a closed-form dual, nuclear splitting and the doubly nonnegative relaxation that meets it (to `gap`, relative to
-    the value), or the best of them. See "How good is one more part?" in the documentation.
+    the value), or the best of them. Tensors are bounded through the matrices they can be flattened into. See "How good is one more part?" in the documentation.
 
     Parameters
     ----------
     Q : array-like or SciPy sparse matrix
-        Any matrix, such as the gradient of a loss.
+        Any matrix or tensor, such as the gradient of a loss.
     symmetric : bool
-        `min u' Q u` for a symmetric Q.
+        `min u' Q u` for a symmetric Q: all vectors are one.
     method : "chain", "power" or "cvxpy"
         "power" gives no bound; "cvxpy" takes that of the relaxation from cvxpy, which must be installed: a cross-check.
     gap : float
@@ -159,7 +188,7 @@ def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = 
     Returns
     -------
     Atom
-        `u`, `v`, `value`, `bound`, `status` ("closed", "open" or "not certified"), `gap` and `stage`.
+        `vectors`, one for each mode (`u`, `v` of a matrix), `value`, `bound`, `status` ("closed", "open" or "not certified"), `gap` and `stage`.
     """
     if not isinstance(symmetric, bool | np.bool_):
         raise ValueError(f"symmetric must be True or False, got {symmetric!r}")
@@ -172,20 +201,27 @@ def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = 
         check_symmetric(data, "Q")
     data = data.scaled(unit_of(max(map(abs, data.extremes))))
     nothing = tuple(np.zeros((dim, 1), dtype=data.dtype) for dim in data.shape)
-    P = Residual(data, nothing)
     with interrupts.stoppable(), data.working():
-        known = P.array(symmetric) if certifiable(P, symmetric) and method != "power" else P
-        return METHODS[method](known, symmetric, checked_random_state(random_state), gap).scaled(data.scale)
+        rng = checked_random_state(random_state)
+        return METHODS[method](Residual(data, nothing), symmetric, rng, gap).scaled(data.scale)
 
 
-def by_cvxpy(P: Target, symmetric: bool, rng, gap: float) -> Atom:
+def by_power(P: Residual, symmetric: bool, rng, gap: float) -> Atom:
+    """The point alone."""
+    return atom_of(P, symmetric, rng, gap, certify=False)
+
+
+def by_cvxpy(P: Residual, symmetric: bool, rng, gap: float) -> Atom:
     """The point of the chain with the bound of cvxpy."""
-    atom = best_atom(P, symmetric, rng, gap=np.inf)
-    if not isinstance(P, Array) or atom.stage == "entries":
+    if why := matrix_only("method='cvxpy'", len(P.shape)):
+        raise ValueError(f"{why}: use method='chain'")
+    matrix = known(P, symmetric)
+    atom = best_atom(matrix, symmetric, rng, gap=np.inf)
+    if not isinstance(matrix, Array) or atom.stage == "entries":
         return atom
-    bound = -cvx.eigenvalue_bound((Single if symmetric else Pair).square(P))
+    bound = -cvx.eigenvalue_bound((Single if symmetric else Pair).square(matrix))
     status = "closed" if atom.value - bound <= gap * abs(atom.value) else "open"
     return replace(atom, bound=min(bound, atom.value), status=status, stage="cvxpy")
 
 
-METHODS = {"chain": best_atom, "power": best_atom, "cvxpy": by_cvxpy}
+METHODS = {"chain": atom_of, "power": by_power, "cvxpy": by_cvxpy}

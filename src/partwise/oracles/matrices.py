@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Protocol
 
@@ -185,6 +185,10 @@ class Residual:
         size = self.data.norm + float(reduce(np.multiply, map(np.linalg.norm, factors)))
         often = factors[0].shape[1] + len(factors) - 1
         return float(np.finfo(np.float64).eps) * often * size if factors[0].any() else 0.0
+
+    def double(self) -> Residual:
+        """The same, computed with in double precision."""
+        return replace(self, data=self.data.double(), factors=[A.astype(np.float64, copy=False) for A in self.factors])
 
     @property
     def small(self) -> bool:

@@ -1,0 +1,47 @@
+"""Bounds for tensors through matrices.
+
+Group the modes of P into two sets and flatten P into a matrix, rows for one set and columns for the other. The
+Kronecker product of nonnegative unit vectors is one, so `<P, x_1 o ... o x_d> = u' P_flat v` with one u and one v of that
+kind: what bounds the matrix problem bounds that of the tensor, for every grouping. Where P(x, ...) of the best x is
+itself of rank one, as it is for parts that do not overlap, the two values agree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import reduce
+from itertools import combinations
+
+import numpy as np
+
+from .forms import Pair
+from .matrices import Array, Residual
+from .power import climb
+
+Modes = tuple[int, ...]
+
+
+def groupings(shape: tuple[int, ...]) -> Iterator[tuple[Modes, Modes]]:
+    """The ways to flatten a tensor into a matrix whose size allows a bound: the modes of its rows and of its columns."""
+    order = len(shape)
+    for count in range(1, order // 2 + 1):
+        for rows in combinations(range(order), count):
+            columns = tuple(mode for mode in range(order) if mode not in rows)
+            if 2 * count == order and 0 not in rows:
+                continue  # the transpose of one that was there
+            if Pair().bounds(tuple(math.prod(shape[mode] for mode in group) for group in (rows, columns))):
+                yield rows, columns
+
+
+def flattened(P: Residual, entries: np.ndarray, rows: Modes, columns: Modes) -> Array:
+    """P as a matrix, from its entries unfolded along mode 0."""
+    matrix = entries.reshape(P.shape).transpose(*rows, *columns)
+    return Array(matrix.reshape(math.prod(P.shape[mode] for mode in rows), -1), P.rounding)
+
+
+def reach(flat: Array, vectors: tuple[np.ndarray, ...], columns: Modes) -> float:
+    """What the power method finds in a flattening from the vectors of a tensor: no bound of it is below."""
+    v = reduce(np.kron, (vectors[mode] for mode in columns))[:, None].astype(np.float64)
+    u, v = climb(flat, (v, v), None)
+    return float(u[:, 0] @ flat.times(v[:, 0]))
