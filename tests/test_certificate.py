@@ -72,7 +72,7 @@ def test_the_error_is_that_of_the_fit_not_of_the_penalised_objective():
 
 def test_other_data_is_refused():
     result = pw.factorize(X, 2, random_state=0)
-    with pytest.raises(ValueError, match=r"X has shape \(25, 40\), but this result is of a matrix of shape \(40, 25\)"):
+    with pytest.raises(ValueError, match=r"X has shape \(25, 40\), but this result is of one of shape \(40, 25\)"):
         result.certify(X.T)
 
 

@@ -107,7 +107,8 @@ class Optimality:
 
     By Eckart and Young no matrix of rank r is nearer to X than its truncated singular value decomposition, so the
     relative error of any factorization of rank r, nonnegative or not, is at least `bound`. No `A A'` with r columns is
-    nearer to a symmetric X than its r largest eigenvalues, as far as they are positive, with their eigenvectors.
+    nearer to a symmetric X than its r largest eigenvalues, as far as they are positive, with their eigenvectors. A
+    tensor that is the sum of r parts has rank at most r in every unfolding: the bound is the largest over the modes.
     """
 
     relative_error: float
@@ -115,6 +116,7 @@ class Optimality:
     rigorous: bool  # False: an estimate, from a partial decomposition
     rank: int
     one_more: OneMore | None = None  # where it was asked for
+    order: int = 2  # of X
 
     @property
     def gap(self) -> float:
@@ -127,16 +129,16 @@ class Optimality:
         return self.gap / self.bound if self.bound > 0 else (math.inf if self.gap > 0 else 0.0)
 
     def __str__(self):
+        source = "" if self.order == 2 else ", the best that any unfolding of X allows"
         if self.bound > 0:
             text = (
                 f"the relative error is at most {100 * self.excess:.3g}% above the best possible at rank {self.rank} "
-                f"({self.relative_error:.6g} against {self.bound:.6g})"
+                f"({self.relative_error:.6g} against {self.bound:.6g}{source})"
             )
         else:
-            text = (
-                f"the relative error is at most {self.gap:.3g} above the best possible at rank {self.rank} "
-                "(what this rank leaves out of X is at rounding level)"
-            )
+            why = "what this rank leaves out of X is at rounding level"
+            why = why if self.order == 2 else "the unfoldings of X allow anything above 0"
+            text = f"the relative error is at most {self.gap:.3g} above the best possible at rank {self.rank} ({why})"
         text = text if self.rigorous else "estimate: " + text
         return f"{text}\n{self.one_more}" if self.one_more else text
 
@@ -145,7 +147,8 @@ class Optimality:
 class OneMore:
     """What one more part could do for a least-squares fit, the present parts held, in the user's units.
 
-    A nonnegative part with unit vectors u, v and its best weight lowers the loss by `(u' (X - W H) v)^2 / 2`.
+    A nonnegative part with unit vectors u, v and its best weight lowers the loss by `(u' (X - W H) v)^2 / 2`; of a tensor,
+    by `<X - [[A]], x_1 o ... o x_d>^2 / 2`.
     """
 
     gain: float  # of the best part that was found
@@ -189,25 +192,34 @@ def one_more(problem: Problem, factors: Factors) -> OneMore:
 
 
 def optimality(data: Data, relative_error: float, rank: int, symmetric: bool = False) -> Optimality:
-    """The Eckart-Young statement, or that for `A A'`. X is not densified: at most a square of its smaller side is."""
-    data = data.scaled(unit_of(max(map(abs, data.extremes))))
-    full, partial = (full_positive_tail, partial_positive_tail) if symmetric else (full_tail, partial_tail)
-    rigorous = min(data.shape) <= FULL_SIDE
-    if data.norm2 == 0 or (rank >= min(data.shape) and not (symmetric and rigorous)):
+    """The Eckart-Young statement, or that for `A A'`. X is not densified: at most a square of its smaller side is, or of
+    each mode of a tensor."""
+    data, order = data.scaled(unit_of(max(map(abs, data.extremes)))), len(data.shape)
+    symmetric = symmetric and order == 2
+    sides = [min(dim, math.prod(data.shape) // dim) for dim in data.shape]  # of the unfoldings: their ranks at most
+    rigorous = min(data.shape) <= FULL_SIDE or order > 2
+    if data.norm2 == 0 or (rank >= max(sides) and not (symmetric and rigorous)):
         rigorous, share = True, 0.0  # every X can be met, or is not known not to be
+    elif symmetric:
+        share = (full_positive_tail if rigorous else partial_positive_tail)(data, rank)
+    elif rigorous:
+        modes = [int(data.shape[1] < data.shape[0])] if order == 2 else range(order)
+        within = [mode for mode in modes if rank < sides[mode] and data.shape[mode] <= FULL_SIDE]
+        share = max((full_tail(data, rank, mode) for mode in within), default=0.0)
     else:
-        share = (full if rigorous else partial)(data, rank)
+        share = partial_tail(data, rank)
     bound = math.sqrt(share) if share > TAIL else 0.0
-    return Optimality(relative_error, min(bound, relative_error), rigorous, rank)
+    return Optimality(relative_error, min(bound, relative_error), rigorous, rank, order=order)
 
 
-def full_tail(data: Data, rank: int) -> float:
-    """The share of |X|^2 beyond the leading `rank` singular values, less a margin for rounding."""
-    eigenvalues = eigvalsh(gram(data, int(data.shape[1] < data.shape[0])))
+def full_tail(data: Data, rank: int, mode: int) -> float:
+    """The share of |X|^2 beyond the leading `rank` singular values of X unfolded along a mode, less a margin for
+    rounding."""
+    eigenvalues, dim = eigvalsh(gram(data, mode)), data.shape[mode]
     # The computed eigenvalues are those of the Gram plus some E. By Ky Fan the sum of the leading ones is off by at
-    # most sqrt(rank) |E|_F; E is the rounding of the sums in the Gram (at most max(shape) eps |X|^2), and of the
-    # eigenvalues (backward stable; min(shape) eps |X|^2 is taken for its constant).
-    margin = np.finfo(np.float64).eps * (max(data.shape) + min(data.shape)) * math.sqrt(rank)
+    # most sqrt(rank) |E|_F; E is the rounding of the sums in the Gram (at most the number of columns times eps |X|^2),
+    # and of the eigenvalues (backward stable; dim eps |X|^2 is taken for its constant).
+    margin = np.finfo(np.float64).eps * (math.prod(data.shape) // dim + dim) * math.sqrt(rank)
     return max(0.0, 1 - float(eigenvalues[-rank:].sum()) / data.norm2 - margin)
 
 

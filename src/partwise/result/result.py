@@ -136,7 +136,7 @@ class Result:
             raise ValueError(self.unbounded)
         data = as_data(checked_data(X))
         if data.shape != self.shape:
-            raise ValueError(f"X has shape {data.shape}, but this result is of a matrix of shape {self.shape}")
+            raise ValueError(f"X has shape {data.shape}, but this result is of one of shape {self.shape}")
         problem = pose_as(self.symmetric, data, self.loss, self.structures, self.rank).normalized()
         factors = problem.from_user(tuple(A.astype(data.dtype, copy=False) for A in self.factors))
         known = optimality(data, problem.relative_error(factors), self.rank, symmetric=bool(self.symmetric))
@@ -149,7 +149,7 @@ class Result:
             return f"certify knows a bound for least squares only, this result minimised {self.loss}"
         if not diagonal_weight(self.symmetric):
             return "certify knows no bound where the diagonal of X does not count (symmetric='off-diagonal')"
-        return matrix_only("certify", len(self.factors))
+        return None
 
     @property
     def plot(self) -> Plots:
