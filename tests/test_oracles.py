@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import sparse
 
+from partwise import SparseTensor
+from partwise.data import as_data
 from partwise.datasets import make_parts
 from partwise.oracles import doubly_nonnegative, matrices, nuclear, rank_one
 from partwise.oracles.bounds import complementary, largest_eigenvalue, largest_singular_value
@@ -56,12 +58,20 @@ def gradient(shape=(40, 30), seed=0, noise=0.1):
     return made.W[:, :3] @ made.H[:3] - made.X
 
 
+def product_with(Q, vectors):
+    """`<Q, x_1 o ... o x_d>`."""
+    for x in reversed(vectors):
+        Q = Q @ x
+    return Q
+
+
 def check(atom, Q, symmetric=False):
     """What every answer must satisfy."""
-    for x in (atom.u, atom.v):
+    assert [len(x) for x in atom.vectors] == list(Q.shape)
+    for x in atom.vectors:
         assert x.min() >= 0
         assert np.linalg.norm(x) == pytest.approx(1)
-    assert atom.value == pytest.approx(atom.u @ Q @ atom.v, abs=1e-9 * np.abs(Q).max())
+    assert atom.value == pytest.approx(product_with(Q, atom.vectors), abs=1e-9 * np.abs(Q).max())
     assert atom.bound <= atom.value
     assert not symmetric or np.array_equal(atom.u, atom.v)
 
@@ -277,6 +287,7 @@ def test_the_same_seed_gives_the_same_bits():
         (np.ones((3, 3)), {"method": "magic"}, "method must be one of 'chain', 'power', 'cvxpy'; got 'magic'"),
         (np.ones((3, 3)), {"gap": -1}, "gap must be a number >= 0"),
         (np.ones(3), {}, "Q must be a matrix"),
+        (np.ones((3, 3, 3)), {"method": "cvxpy"}, "method='cvxpy' is for matrices, and X has 3 modes"),
     ],
 )
 def test_bad_input(Q, options, message):
@@ -303,3 +314,144 @@ def test_eigenvalues_are_not_below_the_truth():
         for N in (M, M.T):
             assert exact <= largest_singular_value(N) <= exact * (1 + 1e-10)
         assert exact**2 <= largest_eigenvalue(M.T @ M) <= exact**2 * (1 + 1e-10)
+
+
+# -- tensors ------------------------------------------------------------------------------------------------
+
+
+def best_of_three(Q, steps=200):
+    """About `min <Q, x o y o z>` of a Q with two entries in its last mode: the exact matrix problem for many z. Between
+    two of them the value changes by at most `|Q| pi / (4 steps)`."""
+    angles = np.linspace(0, np.pi / 2, steps + 1)
+    slices = (Q @ np.array([np.cos(t), np.sin(t)]) for t in angles)
+    return min(best_pair(M) for M in slices), np.linalg.norm(Q) * np.pi / (4 * steps)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_answers_of_tensors_against_the_truth(seed):
+    Q = np.random.default_rng(seed).normal(size=(3, 3, 2))
+    atom, (truth, off) = rank_one(Q), best_of_three(Q)
+    check(atom, Q)
+    assert atom.bound <= truth
+    assert truth - off <= atom.value <= truth + 1e-9
+    assert atom.status in ("closed", "open")
+    assert atom.status != "closed" or atom.gap <= 1e-4
+
+
+def apart(shape, rank, rng):
+    """A tensor of parts that do not overlap, and the norms of these."""
+    factors = [rng.uniform(0.1, 1, size=(dim, rank)) * (np.arange(dim)[:, None] % rank == range(rank)) for dim in shape]
+    return np.einsum(*(arg for m, A in enumerate(factors) for arg in (A, [m, 9])), range(len(shape))), factors
+
+
+@pytest.mark.parametrize("shape", [(6, 5, 7), (4, 5, 4, 6), (4, 3, 4, 3, 4), (3, 4, 3, 3, 4, 3)], ids=len)
+def test_parts_that_do_not_overlap_are_proved_to_be_best(shape):
+    T, factors = apart(shape, 3, np.random.default_rng(0))
+    atom = rank_one(-T)
+    check(atom, -T)
+    largest = np.prod([np.linalg.norm(A, axis=0) for A in factors], axis=0).max()
+    assert -atom.value == pytest.approx(largest, rel=1e-6)
+    assert atom.status == "closed"
+    assert atom.stage.endswith("flattened")
+
+
+@pytest.mark.parametrize("shape", [(7, 6, 1), (7, 1, 6), (1, 7, 6), (7, 1, 6, 1)])
+def test_modes_of_size_1_change_nothing(shape):
+    Q = np.random.default_rng(0).normal(size=(7, 6))
+    matrix, tensor = rank_one(Q), rank_one(Q.reshape(shape))
+    check(tensor, Q.reshape(shape))
+    assert tensor.value == pytest.approx(matrix.value, rel=1e-7)
+    assert tensor.bound == pytest.approx(matrix.bound, rel=1e-3)
+    assert tensor.bound <= best_pair(Q)
+
+
+def as_sparse(Q):
+    return SparseTensor(np.argwhere(Q), Q[Q != 0], Q.shape)
+
+
+STORES = {
+    "C order": np.ascontiguousarray,
+    "F order": np.asfortranarray,
+    "mixed order": lambda Q: np.ascontiguousarray(Q.transpose(1, 2, 0)).transpose(2, 0, 1),
+    "single precision": lambda Q: Q.astype(np.float32),
+    "coordinates": as_sparse,
+}
+
+
+def thinned(seed=0, shape=(8, 7, 6)):
+    """A tensor of any sign, half of it zero, with a part in it that stands out."""
+    rng = np.random.default_rng(seed)
+    Q = rng.normal(size=shape) * (rng.uniform(size=shape) < 0.5)
+    Q[:3, :3, :3] -= 2
+    return Q
+
+
+@pytest.mark.parametrize("store", STORES.values(), ids=STORES)
+def test_storage_of_tensors_does_not_matter(store):
+    Q = thinned()
+    plain, atom = rank_one(Q), rank_one(store(Q))
+    assert atom.value == pytest.approx(plain.value, rel=1e-6)
+    assert atom.bound == pytest.approx(plain.bound, rel=1e-4)  # the gap at which it stops
+    assert all(np.allclose(x, y, atol=1e-4) for x, y in zip(atom.vectors, plain.vectors, strict=True))
+
+
+@pytest.mark.parametrize("store", STORES.values(), ids=STORES)
+@pytest.mark.parametrize("small", [True, False])
+def test_the_least_entry_of_a_tensor_without_descent(store, small, monkeypatch):
+    Q = np.random.default_rng(0).uniform(0.5, 1, size=(4, 3, 5))
+    Q[3, 1, 2] = 0.25
+    monkeypatch.setattr(matrices, "ENTRIES", matrices.ENTRIES if small else 10)
+    atom = rank_one(store(Q))
+    check(atom, Q)
+    assert [int(x.argmax()) for x in atom.vectors] == [3, 1, 2]
+    assert atom.value == 0.25
+
+
+@pytest.mark.parametrize("store", STORES.values(), ids=STORES)
+def test_a_single_descent_is_found_where_starts_see_none(store, monkeypatch):
+    monkeypatch.setattr(matrices, "ENTRIES", 10)
+    monkeypatch.setattr("partwise.oracles.chain.STARTS", 1)
+    Q = np.full((9, 8, 7), 1.0)
+    Q[5, 6, 2] = -0.5
+    atom = rank_one(store(Q))
+    check(atom, Q)
+    assert atom.value == -0.5
+
+
+@pytest.mark.parametrize("store", [np.asarray, as_sparse])
+def test_large_tensors_are_not_certified_and_not_filled(store, monkeypatch):
+    Q = thinned()
+    small = rank_one(Q)
+    monkeypatch.setattr(matrices, "ENTRIES", 100)
+    monkeypatch.setattr(matrices.Residual, "entries", None)
+    atom = rank_one(store(Q))
+    check(atom, Q)
+    assert (atom.status, atom.bound) == ("not certified", -np.inf)
+    assert atom.value == pytest.approx(small.value, rel=1e-6)
+
+
+def test_a_sparse_tensor_that_would_never_fit_in_memory():
+    """Only products, which see the nonzeros alone."""
+    rng = np.random.default_rng(0)
+    coords = np.concatenate([rng.integers(40_000, size=(3000, 3)), np.argwhere(np.ones((10, 10, 10)))])
+    atom = rank_one(SparseTensor(coords, -np.ones(len(coords)), (40_000,) * 3))
+    assert atom.status == "not certified"
+    assert -atom.value == pytest.approx(10**1.5, rel=1e-2)  # the norm of a cube of ones
+    assert all(set(np.flatnonzero(x > 1e-3)) == set(range(10)) for x in atom.vectors)
+
+
+def test_products_with_what_is_left_of_a_tensor():
+    rng = np.random.default_rng(0)
+    T, factors = rng.uniform(size=(5, 4, 6)), [rng.uniform(size=(dim, 2)) for dim in (5, 4, 6)]
+    left = T - np.einsum("ir,jr,kr->ijk", *factors)
+    vectors = [rng.normal(size=(dim, 3)) for dim in T.shape]
+    for data in map(as_data, (T, np.asfortranarray(T), as_sparse(T))):
+        P = matrices.Residual(data, factors)
+        assert np.allclose(P.entries(), left)
+        place, largest = P.largest()
+        assert largest == pytest.approx(left.max())
+        assert left[place] == left.max()
+        for mode, letters in enumerate(("jk", "ik", "ij")):
+            others = [V for m, V in enumerate(vectors) if m != mode]
+            truth = np.einsum(f"ijk,{letters[0]}r,{letters[1]}r->{'ijk'[mode]}r", left, *others)
+            assert np.allclose(P.contract(vectors, mode), truth)

@@ -10,6 +10,7 @@ import numpy as np
 from ..checks import is_number
 from ..data import as_data
 from ..data.names import matrix_only
+from ..data.tensor import SparseTensor
 from ..data.units import unit_of
 from ..data.validation import checked_data, checked_random_state
 from ..problem import Factors, Problem, ratio
@@ -139,7 +140,7 @@ def known(P: Residual, symmetric: bool) -> Target:
 def by_flattenings(atom: Atom, P: Residual, gap: float) -> Atom:
     """With the least bound of the flattenings of a tensor. They are tried in the order of what their matrix problems
     reach from the atom, as long as the next can give less."""
-    found, entries = list(groupings(P.shape)), P.array(False).entries
+    found, entries = list(groupings(P.shape)), P.entries()
     if not found:
         return atom
     reached = [reach(flattened(P, entries, *modes), atom.vectors, modes[1]) for modes in found]
@@ -174,7 +175,7 @@ def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = 
 
     Parameters
     ----------
-    Q : array-like or SciPy sparse matrix
+    Q : array-like, SciPy sparse matrix or SparseTensor
         Any matrix or tensor, such as the gradient of a loss.
     symmetric : bool
         `min u' Q u` for a symmetric Q: all vectors are one.
@@ -196,7 +197,7 @@ def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = 
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
     if not is_number(gap) or gap < 0:
         raise ValueError(f"gap must be a number >= 0, got {gap!r}")
-    data = as_data(-checked_data(Q, name="Q"))
+    data = as_data(negative(checked_data(Q, name="Q", any_order=True)))
     if symmetric:
         check_symmetric(data, "Q")
     data = data.scaled(unit_of(max(map(abs, data.extremes))))
@@ -204,6 +205,11 @@ def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = 
     with interrupts.stoppable(), data.working():
         rng = checked_random_state(random_state)
         return METHODS[method](Residual(data, nothing), symmetric, rng, gap).scaled(data.scale)
+
+
+def negative(Q):
+    """Minus a matrix or a tensor."""
+    return replace(Q, values=-Q.values) if isinstance(Q, SparseTensor) else -Q
 
 
 def by_power(P: Residual, symmetric: bool, rng, gap: float) -> Atom:

@@ -35,8 +35,8 @@ def groupings(shape: tuple[int, ...]) -> Iterator[tuple[Modes, Modes]]:
 
 
 def flattened(P: Residual, entries: np.ndarray, rows: Modes, columns: Modes) -> Array:
-    """P as a matrix, from its entries unfolded along mode 0."""
-    matrix = entries.reshape(P.shape).transpose(*rows, *columns)
+    """P as a matrix, from its entries."""
+    matrix = entries.transpose(*rows, *columns)
     return Array(matrix.reshape(math.prod(P.shape[mode] for mode in rows), -1), P.rounding)
 
 

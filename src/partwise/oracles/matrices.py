@@ -16,7 +16,7 @@ import numpy as np
 from ..data import Data
 from ..data.base import khatri_rao
 from ..data.remainder import remainder
-from ..data.rows import blocks
+from ..data.rows import BLOCK, blocks
 from ..data.units import comparable
 from ..problem import Factors
 from ..problem.symmetric import diagonal_of
@@ -44,8 +44,8 @@ class Target(Protocol):
         ...
 
     def heaviest(self, count: int) -> tuple[np.ndarray, ...]:
-        """Vectors (dim, count) of the rows or slices whose positive parts have the largest norms; those of mode 0 are
-        not read. Of a matrix: the positive parts of the rows."""
+        """Vectors (dim, count), or as many as there are, of the rows or slices whose positive parts have the largest
+        norms; those of mode 0 are not read. Of a matrix: the positive parts of the rows."""
         ...
 
     def largest(self) -> tuple[tuple[int, ...], float]:
@@ -126,19 +126,28 @@ class Residual:
         return (np.maximum(np.column_stack(list(rows)), 0),) * 2
 
     def slices(self, index: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Vectors for slices of mode 0 of a tensor, by one step of the power method from equal entries in each mode."""
+        """Vectors for slices of a tensor, by one step of the power method in the other modes, from equal entries."""
         vectors = [np.ones((dim, len(index)), self.dtype) for dim in self.shape]
-        vectors[0] = np.eye(self.shape[0], dtype=self.dtype)[:, index]
-        for mode in range(1, len(vectors)):
-            vectors[mode] = np.maximum(self.contract(vectors, mode), 0)
-            vectors[mode] /= np.maximum(vectors[mode].max(axis=0), np.finfo(self.dtype).tiny)
+        slicing, *others = self.axes
+        vectors[slicing] = (np.arange(self.shape[slicing])[:, None] == index).astype(self.dtype)
+        for mode in others:
+            positive = np.maximum(self.contract(vectors, mode), 0)
+            peaks = positive.max(axis=0)
+            vectors[mode] = positive / np.where(peaks > 0, peaks, 1)
         return tuple(vectors)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The mode whose slices are looked at, the rows of a matrix and of a tensor what lies together in memory, and
+        then the modes within a slice, the last one fastest."""
+        slicing = 0 if len(self.shape) == 2 else self.data.natural
+        return slicing, *self.data.columns(slicing)
 
     def row_weights(self) -> np.ndarray:
         """Sums of squares of the positive entries of rows or slices."""
         if not self.data.sparse:
             return np.concatenate([np.square(np.maximum(block, 0)).sum(axis=1) for block in self.blocks()])
-        return remainder(self.data, self.parts, [0]).row_sums(0, 2.0)
+        return remainder(self.data, self.parts, self.axes[:1]).row_sums(self.axes[0], 2.0)
 
     @property
     def parts(self) -> tuple[np.ndarray, ...]:
@@ -147,31 +156,42 @@ class Residual:
 
     def largest(self):
         if self.data.sparse and not self.small:
-            return self.largest_listed()
+            return self.largest_listed() if len(self.shape) == 2 else self.largest_coordinate()
         best, first = (0, 0, -np.inf), 0
         for block in self.blocks():
             i, j = np.unravel_index(np.argmax(block), block.shape)
             if block[i, j] > best[2]:
                 best = first + int(i), int(j), float(block[i, j])
             first += len(block)
-        return self.place(*best[:2]), best[2]
+        place = np.zeros(len(self.shape), int)
+        place[list(self.axes)] = best[0], *np.unravel_index(best[1], [self.shape[mode] for mode in self.axes[1:]])
+        return tuple(place.tolist()), best[2]
 
     def largest_listed(self) -> tuple[tuple[int, ...], float]:
         """Of the row whose listed entries leave most: where none is positive no entry is, and another will do."""
         i = int(np.argmax(self.row_weights()))
-        row = self.data.take(0, slice(i, i + 1))[0] - khatri_rao(self.parts[1:]) @ self.parts[0][i]
+        row = self.data.take(0, slice(i, i + 1))[0] - self.factors[1] @ self.factors[0][i]
         j = int(np.argmax(row))
-        return self.place(i, j), float(row[j])
+        return (i, j), float(row[j])
 
-    def place(self, row: int, column: int) -> tuple[int, ...]:
-        """Of an entry of P unfolded along mode 0."""
-        return row, *map(int, np.unravel_index(column, self.shape[1:]))
+    def largest_coordinate(self) -> tuple[tuple[int, ...], float]:
+        """The same of a sparse tensor, among its listed entries."""
+        coords, values = self.data.arrays
+        best, step = ((0,) * len(self.shape), -np.inf), max(1, BLOCK // self.parts[0].shape[1])
+        for start in range(0, len(values), step):
+            here = coords[start : start + step]
+            model = reduce(np.multiply, (A[here[:, mode]] for mode, A in enumerate(self.parts))).sum(axis=1)
+            left = values[start : start + step] / self.data.scale - model
+            k = int(np.argmax(left))
+            if left[k] > best[1]:
+                best = tuple(map(int, here[k])), float(left[k])
+        return best
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Some rows of P unfolded along mode 0 at a time, in double precision."""
-        A, *others = (factor.astype(np.float64) for factor in self.parts)
+        """Some slices of P at a time, as rows, in double precision."""
+        A, *others = (self.parts[mode].astype(np.float64) for mode in self.axes)
         B = khatri_rao(others)
-        for rows, entries, _ in blocks(self.data):
+        for rows, entries, _ in blocks(self.data.every_entry(), self.axes[0]):
             left = entries - A[rows] @ B.T
             if not self.diagonal:
                 left[np.arange(len(left)), np.arange(rows.start, rows.stop)] = 0.0
@@ -195,9 +215,14 @@ class Residual:
         """Whether an array of its shape may be made."""
         return math.prod(self.shape) <= ENTRIES
 
+    def entries(self) -> np.ndarray:
+        """P entry by entry, in double precision."""
+        P = np.concatenate(list(self.blocks())).reshape([self.shape[mode] for mode in self.axes])
+        return P.transpose(np.argsort(self.axes))
+
     def array(self, symmetric: bool) -> Array:
-        """P unfolded along mode 0, entry by entry."""
-        P = np.concatenate(list(self.blocks()))
+        """A matrix entry by entry."""
+        P = self.entries()
         if symmetric:
             P = (P + P.T) / 2  # X is, but for rounding, which bounds would see in one triangle
         return Array(P, self.rounding)

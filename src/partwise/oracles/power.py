@@ -76,7 +76,7 @@ def ranking(vectors: Vectors, values: np.ndarray) -> np.ndarray:
 def starts(P: Target, count: int, rng: np.random.RandomState) -> Vectors:
     """Both signs of leading singular vectors, the heaviest rows or slices, and sparse random vectors for the rest."""
     singular = leading(P, min(PAIRS, *P.shape), rng)
-    slices = P.heaviest(min(PAIRS, P.shape[0]))
+    slices = P.heaviest(PAIRS)
     rest = max(count - 2 * singular[-1].shape[1] - slices[-1].shape[1], 1)
     found = []
     for mode in range(1, len(P.shape)):

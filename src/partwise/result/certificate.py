@@ -129,7 +129,7 @@ class Optimality:
         return self.gap / self.bound if self.bound > 0 else (math.inf if self.gap > 0 else 0.0)
 
     def __str__(self):
-        source = "" if self.order == 2 else ", the best that any unfolding of X allows"
+        source = "" if self.order == 2 else ", the Eckart-Young bound of the unfoldings of X"
         if self.bound > 0:
             text = (
                 f"the relative error is at most {100 * self.excess:.3g}% above the best possible at rank {self.rank} "
@@ -137,7 +137,7 @@ class Optimality:
             )
         else:
             why = "what this rank leaves out of X is at rounding level"
-            why = why if self.order == 2 else "the unfoldings of X allow anything above 0"
+            why = why if self.order == 2 else "the unfoldings of X prove no bound above 0"
             text = f"the relative error is at most {self.gap:.3g} above the best possible at rank {self.rank} ({why})"
         text = text if self.rigorous else "estimate: " + text
         return f"{text}\n{self.one_more}" if self.one_more else text

@@ -134,7 +134,7 @@ class Result:
         how much any one more part could gain, with the present parts held."""
         if self.unbounded:
             raise ValueError(self.unbounded)
-        data = as_data(checked_data(X))
+        data = as_data(checked_data(X, any_order=True))
         if data.shape != self.shape:
             raise ValueError(f"X has shape {data.shape}, but this result is of one of shape {self.shape}")
         problem = pose_as(self.symmetric, data, self.loss, self.structures, self.rank).normalized()
