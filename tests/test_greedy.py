@@ -570,4 +570,9 @@ def test_parts_of_three_factors():
     assert np.allclose(part_products(problem, factors), arrays @ arrays.T)
     norms = part_norms(factors)
     assert np.allclose(norms / norms[0], np.linalg.norm(arrays, axis=1) / np.linalg.norm(arrays[0]))
-    assert Greedy().supports(problem) == "Greedy is for matrices, and X has 3 modes"
+    target = problem.data.array.ravel() + rng.uniform(size=arrays.shape[1])
+    problem = pose(Tensor.of(target.reshape(4, 5, 6)), Frobenius(), (s.NonNegative(),) * 3, 3)
+    assert problem.fit(weighted(problem, factors)) == pytest.approx(nnls(arrays.T, target)[1] ** 2 / 2)
+    assert Greedy(weights="full").supports(problem) == (
+        "weights='full' of Greedy is for matrices, and X has 3 modes: use 'diagonal'"
+    )

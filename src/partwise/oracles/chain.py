@@ -166,12 +166,13 @@ def vertex(P: Target, gap: float) -> Atom:
 
 
 def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = GAP, random_state=0) -> Atom:
-    """The nonnegative unit vectors with the least `u' Q v`, and a bound: none have less. Of a tensor, one vector for each
-    mode.
+    """The nonnegative unit vectors with the least `u' Q v`, and a bound: none have less. A tensor has one for each
+    mode, and `<Q, x_1 o ... o x_d>` is least.
 
     The problem is NP-hard. The answer comes from the projected power method from 20 starts; the bound from the cheapest
     of a closed-form dual, nuclear splitting and the doubly nonnegative relaxation that meets it (to `gap`, relative to
-    the value), or the best of them. Tensors are bounded through the matrices they can be flattened into. See "How good is one more part?" in the documentation.
+    the value), or the best of them. Tensors are bounded through the matrices they can be flattened into. See "How good
+    is one more part?" in the documentation.
 
     Parameters
     ----------
@@ -189,7 +190,8 @@ def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = 
     Returns
     -------
     Atom
-        `vectors`, one for each mode (`u`, `v` of a matrix), `value`, `bound`, `status` ("closed", "open" or "not certified"), `gap` and `stage`.
+        `vectors`, one for each mode (`u`, `v` of a matrix), `value`, `bound`, `status` ("closed", "open" or "not
+        certified"), `gap` and `stage`.
     """
     if not isinstance(symmetric, bool | np.bool_):
         raise ValueError(f"symmetric must be True or False, got {symmetric!r}")

@@ -1,9 +1,9 @@
 """Bounds for tensors through matrices.
 
-Group the modes of P into two sets and flatten P into a matrix, rows for one set and columns for the other. The
-Kronecker product of nonnegative unit vectors is one, so `<P, x_1 o ... o x_d> = u' P_flat v` with one u and one v of that
-kind: what bounds the matrix problem bounds that of the tensor, for every grouping. Where P(x, ...) of the best x is
-itself of rank one, as it is for parts that do not overlap, the two values agree.
+Group the modes of P into two sets and flatten P into a matrix M, rows for one set and columns for the other. The
+Kronecker product of nonnegative unit vectors is one, so `<P, x_1 o ... o x_d> = u' M v` with a u and a v of that kind:
+what bounds the matrix problem bounds that of the tensor, for every grouping. They agree where the best u and v are
+Kronecker products, as they are for parts that do not overlap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Modes = tuple[int, ...]
 
 
 def groupings(shape: tuple[int, ...]) -> Iterator[tuple[Modes, Modes]]:
-    """The ways to flatten a tensor into a matrix whose size allows a bound: the modes of its rows and of its columns."""
+    """The modes of rows and of columns, of all ways to flatten a tensor into a matrix whose size allows a bound."""
     order = len(shape)
     for count in range(1, order // 2 + 1):
         for rows in combinations(range(order), count):

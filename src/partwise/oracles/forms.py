@@ -1,10 +1,10 @@
 """The two rank-one problems, each with its points and its bounds.
 
-`Pair`: max u' P v; `Single`: max u' P u for symmetric P; over nonnegative unit vectors, one for each mode where P is a
-tensor. Bounds are for matrices. Both know a closed-form dual
-from the conditions of Karush, Kuhn and Tucker: at a stationary point with value p, `a = p u - P v >= 0` and
-`b = p v - P' u >= 0` vanish on the supports, so `N = P + a v' + u b' >= P` has (u, v) for a singular pair with value p.
-Where no other singular value exceeds it, `|N|_2 = p` proves that nothing is better.
+`Pair`: max u' P v; `Single`: max u' P u for symmetric P; over nonnegative unit vectors. Points may be those of tensors,
+with one vector for each mode; bounds are for matrices. Both know a closed-form dual from the conditions of Karush, Kuhn
+and Tucker: at a stationary point with value p, `a = p u - P v >= 0` and `b = p v - P' u >= 0` vanish on the supports,
+so `N = P + a v' + u b' >= P` has (u, v) for a singular pair with value p. Where no other singular value exceeds it,
+`|N|_2 = p` proves that nothing is better.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Single:
-    """`max u' P u` of a symmetric P; `shift` makes P positive semidefinite, or the power method of a tensor monotone."""
+    """`max u' P u` of a symmetric P; `shift` makes P positive semidefinite, and steps on a tensor monotone."""
 
     shift: float
 
@@ -144,7 +144,7 @@ def embedded(P: np.ndarray) -> np.ndarray:
 
 
 def settle(P: Target, form: Pair | Single, vectors: Vectors) -> Point:
-    """The best point near there: where the entries of P are known, the power method is finished by one decomposition."""
+    """The best point nearby: where the entries of P are known, the power method is finished by one decomposition."""
     point = Point.near(P, vectors, form.shift)
     if isinstance(P, Array):
         v = form.on_support(P, point)[:, None]

@@ -21,11 +21,9 @@ STEPS = (10, 80)  # at least and at most, see `allowed`
 LOOK = 5  # steps between bounds
 
 
-def norm_bound(
-    P: np.ndarray, point: tuple, value: float, slack: tuple, enough: Callable[[float], bool]
-) -> float:
-    """A bound on `max u' P v`, from a point `(u, v)`, its value p and its slack `p u - P v, p v - P' u`; `enough` is told
-    the best bound so far and says whether to stop."""
+def norm_bound(P: np.ndarray, point: tuple, value: float, slack: tuple, enough: Callable[[float], bool]) -> float:
+    """A bound on `max u' P v`, from a point `(u, v)`, its value p and its slack `p u - P v, p v - P' u`; `enough` is
+    told the best bound so far and says whether to stop."""
     u, v = point
     step = STEP * value
     Y, best = P + complementary(np.zeros_like(P), (u, v), slack) - step * np.outer(u, v), np.inf

@@ -147,8 +147,8 @@ class Optimality:
 class OneMore:
     """What one more part could do for a least-squares fit, the present parts held, in the user's units.
 
-    A nonnegative part with unit vectors u, v and its best weight lowers the loss by `(u' (X - W H) v)^2 / 2`; of a tensor,
-    by `<X - [[A]], x_1 o ... o x_d>^2 / 2`.
+    A nonnegative part with unit vectors u, v and its best weight lowers the loss by `(u' (X - W H) v)^2 / 2`; one of a
+    tensor, with a unit vector for each mode, by `<X - [[A]], x_1 o ... o x_d>^2 / 2`.
     """
 
     gain: float  # of the best part that was found
@@ -192,8 +192,8 @@ def one_more(problem: Problem, factors: Factors) -> OneMore:
 
 
 def optimality(data: Data, relative_error: float, rank: int, symmetric: bool = False) -> Optimality:
-    """The Eckart-Young statement, or that for `A A'`. X is not densified: at most a square of its smaller side is, or of
-    each mode of a tensor."""
+    """The Eckart-Young statement, or that for `A A'`. X is not densified: at most a square of its smaller side is made,
+    or of each mode of a tensor."""
     data, order = data.scaled(unit_of(max(map(abs, data.extremes)))), len(data.shape)
     symmetric = symmetric and order == 2
     sides = [min(dim, math.prod(data.shape) // dim) for dim in data.shape]  # of the unfoldings: their ranks at most

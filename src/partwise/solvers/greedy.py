@@ -2,9 +2,8 @@
 
 Huang and Zhang (2015), Greedy algorithm for large scale nonnegative matrix/tensor decomposition. With P = X - [[A]],
 what the parts so far leave, the next is made of the nonnegative unit vectors, one for each mode, with the largest
-product `<P, x_1 o ... o x_d>`, of a matrix `u' P v`: with that weight it lowers the loss by half the square of it, and no
-part lowers it by more than a bound on that product says. Then come weights, and alternating rounds over all parts so
-far.
+`<P, x_1 o ... o x_d>`, for a matrix `u' P v`: with that weight it lowers the loss by half of the square, and no part
+lowers it by more than a bound on this product says. Then come weights, and alternating rounds over all parts so far.
 """
 
 from __future__ import annotations
@@ -115,10 +114,10 @@ class Greedy(Solver):
     loss.
 
     `polish`: alternating rounds over all parts after "each" new one (`rounds` of them) and at the end until the run
-    converges, or at the "end" only, or None for the pure method. `weights`: one for each part ("diagonal"), or, of
-    matrices, one for every pair of a column of W and a row of H ("full"). `prune`: take parts that matter least away again, one at a time, until so
-    many are left. `certify`: prove bounds, to `gap` of a value, where the size of X allows. `keep` the factors of every
-    rank in `result.path`.
+    converges, or at the "end" only, or None for the pure method. `weights`: one for each part ("diagonal"), or, for
+    matrices, one for every pair of a column of W and a row of H ("full"). `prune`: take parts that matter least away
+    again, one at a time, until so many are left. `certify`: prove bounds, to `gap` of a value, where the size of X
+    allows. `keep` the factors of every rank in `result.path`.
     """
 
     polish: str | None = "each"
