@@ -20,6 +20,7 @@ Vectors = tuple[np.ndarray, ...]
 
 PAIRS = 5  # leading singular vectors, of either sign
 ROUNDS = ((6, 6), (12, 2), (24, 1))  # steps, and how many of the best go on after them
+SLOW = 1e-3  # growth of values on a tensor at which a round ends
 ALIKE = 9  # digits to which values are the same
 LAST = 200  # steps of the best one, at most
 
@@ -53,8 +54,12 @@ def climb(P: Target, vectors: Vectors, shift: float | None) -> Vectors:
     """The best point that the columns lead to, one column."""
     vectors = tuple(unit(V)[0] for V in (vectors if shift is None else vectors[:1] * len(vectors)))
     for steps, few in ROUNDS:
+        values = np.full(vectors[1].shape[1], -np.inf)
         for _ in range(steps):
+            before = values
             vectors, values = ascend(P, vectors, shift)
+            if len(vectors) > 2 and np.all(values - before <= SLOW * np.abs(values)):
+                break  # on tensors the method is fast, and ends early
         best = ranking(vectors, values)[:few]
         vectors = tuple(V[:, best] for V in vectors)
     value = -np.inf
