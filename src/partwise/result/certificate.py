@@ -137,7 +137,7 @@ class Optimality:
             )
         else:
             why = "what this rank leaves out of X is at rounding level"
-            why = why if self.order == 2 else "the unfoldings of X prove no bound above 0"
+            why = why if self.order == 2 else "no bound above 0 is known from the unfoldings of X"
             text = f"the relative error is at most {self.gap:.3g} above the best possible at rank {self.rank} ({why})"
         text = text if self.rigorous else "estimate: " + text
         return f"{text}\n{self.one_more}" if self.one_more else text
