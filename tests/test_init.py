@@ -92,7 +92,7 @@ def test_random_starts_of_three_factors():
     assert [A.shape for A in init.Empty()(tensor_problem(), None)] == [(6, 3), (5, 3), (4, 3)]
 
 
-@pytest.mark.parametrize("name", ["nndsvd", "spa", "greedy"])
+@pytest.mark.parametrize("name", ["nndsvd", "spa"])
 def test_starts_for_matrices_say_so(name):
     with pytest.raises(ValueError, match=f"init='{name}' is for matrices, and X has 3 modes: use init='random'"):
         INITS[name](tensor_problem(), np.random.RandomState(0))
