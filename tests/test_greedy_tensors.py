@@ -188,16 +188,9 @@ def score(kind, rank, seed):
 
 
 @pytest.mark.parametrize("kind, rank", CASES)
-def test_planted_factors_are_found(kind, rank):
-    scores = [score(kind, rank, seed) for seed in range(3)]
-    assert min(scores) >= 0.99, scores
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", PLANTED)
-@pytest.mark.parametrize("rank", [5, 10])
 def test_planted_factors_are_found_in_19_of_20_seeds(kind, rank):
-    assert sum(score(kind, rank, seed) >= 0.99 for seed in range(20)) >= 19
+    scores = [score(kind, rank, seed) for seed in range(20)]
+    assert np.count_nonzero(np.array(scores) >= 0.99) >= 19, scores
 
 
 def test_where_random_starts_fail():
