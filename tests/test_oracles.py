@@ -338,6 +338,28 @@ def test_answers_of_tensors_against_the_truth(seed):
     assert atom.status != "closed" or atom.gap <= 1e-4
 
 
+tensors_of = [
+    arrays.arrays(np.float64, arrays.array_shapes(min_dims=3, max_dims=5, max_side=3), elements=drawn)
+    for drawn in (st.floats(-4, 4).map(lambda x: round(x, 2)), st.sampled_from([-2.0, -1.0, 0.0, 1.0, 1e-9, -1e-200]))
+]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.one_of(*tensors_of))
+def test_any_tensor_gets_a_true_answer(Q):
+    """Single entries, and what the power method finds from many more starts, are points too."""
+    truth = min(Q.min(), *(rank_one(Q, method="power", random_state=seed).value for seed in range(1, 6)))
+    for store in (np.asarray, as_sparse):
+        atom = rank_one(store(Q))
+        check(atom, Q)
+        assert atom.bound <= truth + 1e-13 * np.linalg.norm(Q)  # products round, too
+        assert atom.value <= Q.min() + 1e-12 * abs(Q.min())
+
+
+def as_sparse(Q):
+    return SparseTensor(np.argwhere(Q), Q[Q != 0], Q.shape)
+
+
 def apart(shape, rank, rng):
     """A tensor of parts that do not overlap, and the norms of these."""
     factors = [rng.uniform(0.1, 1, size=(dim, rank)) * (np.arange(dim)[:, None] % rank == range(rank)) for dim in shape]
@@ -363,10 +385,6 @@ def test_modes_of_size_1_change_nothing(shape):
     assert tensor.value == pytest.approx(matrix.value, rel=1e-7)
     assert tensor.bound == pytest.approx(matrix.bound, rel=1e-3)
     assert tensor.bound <= best_pair(Q)
-
-
-def as_sparse(Q):
-    return SparseTensor(np.argwhere(Q), Q[Q != 0], Q.shape)
 
 
 STORES = {
@@ -428,6 +446,13 @@ def test_large_tensors_are_not_certified_and_not_filled(store, monkeypatch):
     check(atom, Q)
     assert (atom.status, atom.bound) == ("not certified", -np.inf)
     assert atom.value == pytest.approx(small.value, rel=1e-6)
+
+
+def test_sparse_tensors_of_zeros():
+    for shape in ((3, 4, 2), (5_000,) * 3):
+        atom = rank_one(SparseTensor(np.zeros((0, 3), int), np.zeros(0), shape))
+        assert (atom.value, atom.status) == (0, "closed")
+        assert [len(x) for x in atom.vectors] == list(shape)
 
 
 def test_a_sparse_tensor_that_would_never_fit_in_memory():

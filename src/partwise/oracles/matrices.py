@@ -175,8 +175,10 @@ class Residual:
         return (i, j), float(row[j])
 
     def largest_coordinate(self) -> tuple[tuple[int, ...], float]:
-        """The same of a sparse tensor, among its listed entries."""
+        """The same of a sparse tensor, among its listed entries, or, where there are none, at the first place."""
         coords, values = self.data.arrays
+        if not len(values):
+            coords, values = np.zeros((1, len(self.shape)), int), np.zeros(1)
         best, step = ((0,) * len(self.shape), -np.inf), max(1, BLOCK // self.parts[0].shape[1])
         for start in range(0, len(values), step):
             here = coords[start : start + step]
