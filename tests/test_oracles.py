@@ -344,7 +344,7 @@ tensors_of = [
 ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.one_of(*tensors_of))
 def test_any_tensor_gets_a_true_answer(Q):
     """Single entries, and what the power method finds from many more starts, are points too."""

@@ -45,7 +45,8 @@ class Target(Protocol):
 
     def heaviest(self, count: int) -> tuple[np.ndarray, ...]:
         """Vectors (dim, count), or as many as there are, of the rows or slices whose positive parts have the largest
-        norms; those of mode 0 are not read. Of a matrix: the positive parts of the rows."""
+        norms: the positive parts of rows, and the place of the largest entry of a slice. Those of mode 0 are not
+        read."""
         ...
 
     def largest(self) -> tuple[tuple[int, ...], float]:
@@ -118,23 +119,14 @@ class Residual:
 
     def heaviest(self, count):
         """By the listed entries of X: where none is, P is not positive."""
-        heaviest = np.argsort(-comparable(self.row_weights(), self.dtype), kind="stable")[:count]
         if len(self.shape) > 2:
-            return self.slices(heaviest)
+            weights, places = self.slices()
+            best = places[np.argsort(-comparable(weights, self.dtype), kind="stable")[:count]]
+            return tuple(one_hot(best[:, mode], dim, self.dtype) for mode, dim in enumerate(self.shape))
+        heaviest = np.argsort(-comparable(self.row_weights(), self.dtype), kind="stable")[:count]
         A, B = self.factors
         rows = (row - B @ A[i] for i, row in zip(heaviest, self.data.take(0, heaviest), strict=True))
         return (np.maximum(np.column_stack(list(rows)), 0),) * 2
-
-    def slices(self, index: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Vectors for slices of a tensor, by one step of the power method in the other modes, from equal entries."""
-        vectors = [np.ones((dim, len(index)), self.dtype) for dim in self.shape]
-        slicing, *others = self.axes
-        vectors[slicing] = (np.arange(self.shape[slicing])[:, None] == index).astype(self.dtype)
-        for mode in others:
-            positive = np.maximum(self.contract(vectors, mode), 0)
-            peaks = positive.max(axis=0)
-            vectors[mode] = positive / np.where(peaks > 0, peaks, 1)
-        return tuple(vectors)
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -143,11 +135,43 @@ class Residual:
         slicing = 0 if len(self.shape) == 2 else self.data.natural
         return slicing, *self.data.columns(slicing)
 
+    def slices(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of slices of a tensor, those where an entry is listed, the sums of squares of their positive entries, and the
+        place of the largest one, (n_slices, order)."""
+        if not self.data.sparse:
+            pairs = [(np.square(np.maximum(B, 0)).sum(axis=1), np.argmax(B, axis=1)) for B in self.blocks()]
+            weights, columns = map(np.concatenate, zip(*pairs, strict=True))
+            return weights, self.places(np.arange(len(columns)), columns)
+        coords, left = self.listed()
+        own = coords[:, self.axes[0]]
+        order = np.lexsort((left, own))
+        last = order[np.append(own[order][1:] != own[order][:-1], True)]
+        return np.bincount(own, np.square(np.maximum(left, 0)))[own[last]], coords[last]
+
+    def places(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Of entries by slice and where they are in it, (count, order)."""
+        found = np.empty((len(rows), len(self.shape)), int)
+        found[:, self.axes[0]] = rows
+        found[:, self.axes[1:]] = np.column_stack(np.unravel_index(columns, [self.shape[m] for m in self.axes[1:]]))
+        return found
+
+    def listed(self) -> tuple[np.ndarray, np.ndarray]:
+        """Places (nnz, order) where a sparse tensor has an entry, the first one if there is none, and P there."""
+        coords, values = self.data.arrays
+        if not len(values):
+            coords, values = np.zeros((1, len(self.shape)), int), np.zeros(1)
+        left = values / np.float64(self.data.scale)
+        step = max(1, BLOCK // self.parts[0].shape[1])
+        for here in (slice(start, start + step) for start in range(0, len(left), step)):
+            rows = (A[coords[here, mode]] for mode, A in enumerate(self.parts))
+            left[here] -= reduce(np.multiply, rows).sum(axis=1)
+        return coords, left
+
     def row_weights(self) -> np.ndarray:
-        """Sums of squares of the positive entries of rows or slices."""
+        """Sums of squares of the positive entries of the rows of a matrix."""
         if not self.data.sparse:
             return np.concatenate([np.square(np.maximum(block, 0)).sum(axis=1) for block in self.blocks()])
-        return remainder(self.data, self.parts, self.axes[:1]).row_sums(self.axes[0], 2.0)
+        return remainder(self.data, self.parts, [0]).row_sums(0, 2.0)
 
     @property
     def parts(self) -> tuple[np.ndarray, ...]:
@@ -156,38 +180,26 @@ class Residual:
 
     def largest(self):
         if self.data.sparse and not self.small:
-            return self.largest_listed() if len(self.shape) == 2 else self.largest_coordinate()
+            return self.largest_listed()
         best, first = (0, 0, -np.inf), 0
         for block in self.blocks():
             i, j = np.unravel_index(np.argmax(block), block.shape)
             if block[i, j] > best[2]:
                 best = first + int(i), int(j), float(block[i, j])
             first += len(block)
-        place = np.zeros(len(self.shape), int)
-        place[list(self.axes)] = best[0], *np.unravel_index(best[1], [self.shape[mode] for mode in self.axes[1:]])
-        return tuple(place.tolist()), best[2]
+        return tuple(self.places(*np.array([best[:2]]).T)[0].tolist()), best[2]
 
     def largest_listed(self) -> tuple[tuple[int, ...], float]:
-        """Of the row whose listed entries leave most: where none is positive no entry is, and another will do."""
+        """Of the row whose listed entries leave most, or of all listed entries of a tensor: where none is positive no
+        entry is, and another will do."""
+        if len(self.shape) > 2:
+            coords, left = self.listed()
+            k = int(np.argmax(left))
+            return tuple(coords[k].tolist()), float(left[k])
         i = int(np.argmax(self.row_weights()))
         row = self.data.take(0, slice(i, i + 1))[0] - self.factors[1] @ self.factors[0][i]
         j = int(np.argmax(row))
         return (i, j), float(row[j])
-
-    def largest_coordinate(self) -> tuple[tuple[int, ...], float]:
-        """The same of a sparse tensor, among its listed entries, or, where there are none, at the first place."""
-        coords, values = self.data.arrays
-        if not len(values):
-            coords, values = np.zeros((1, len(self.shape)), int), np.zeros(1)
-        best, step = ((0,) * len(self.shape), -np.inf), max(1, BLOCK // self.parts[0].shape[1])
-        for start in range(0, len(values), step):
-            here = coords[start : start + step]
-            model = reduce(np.multiply, (A[here[:, mode]] for mode, A in enumerate(self.parts))).sum(axis=1)
-            left = values[start : start + step] / self.data.scale - model
-            k = int(np.argmax(left))
-            if left[k] > best[1]:
-                best = tuple(map(int, here[k])), float(left[k])
-        return best
 
     def blocks(self) -> Iterator[np.ndarray]:
         """Some slices of P at a time, as rows, in double precision."""
@@ -228,3 +240,8 @@ class Residual:
         if symmetric:
             P = (P + P.T) / 2  # X is, but for rounding, which bounds would see in one triangle
         return Array(P, self.rounding)
+
+
+def one_hot(index: np.ndarray, dim: int, dtype: np.dtype) -> np.ndarray:
+    """Columns that are 1 in one place, (dim, count)."""
+    return (np.arange(dim)[:, None] == index).astype(dtype)

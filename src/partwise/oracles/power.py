@@ -79,7 +79,8 @@ def ranking(vectors: Vectors, values: np.ndarray) -> np.ndarray:
 
 
 def starts(P: Target, count: int, rng: np.random.RandomState) -> Vectors:
-    """Both signs of leading singular vectors, the heaviest rows or slices, and sparse random vectors for the rest."""
+    """Both signs of leading singular vectors, the heaviest rows or what stands out in the heaviest slices, and sparse
+    random vectors for the rest."""
     singular = leading(P, min(PAIRS, *P.shape), rng)
     slices = P.heaviest(PAIRS)
     rest = max(count - 2 * singular[-1].shape[1] - slices[-1].shape[1], 1)
@@ -87,6 +88,8 @@ def starts(P: Target, count: int, rng: np.random.RandomState) -> Vectors:
     for mode in range(1, len(P.shape)):
         shape = P.shape[mode], rest
         drawn = rng.uniform(size=shape) * (rng.uniform(size=shape) < 0.2)
+        if len(P.shape) > 2:
+            drawn[rng.randint(P.shape[mode], size=rest), np.arange(rest)] = 1  # one mode of zeros makes all useless
         columns = np.concatenate([singular[mode], -singular[mode], slices[mode], drawn], axis=1)
         found.append(columns.astype(P.dtype)[:, -count:])
     return found[0], *found
