@@ -136,17 +136,19 @@ class Residual:
         return slicing, *self.data.columns(slicing)
 
     def slices(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of slices of a tensor, those where an entry is listed, the sums of squares of their positive entries, and the
-        place of the largest one, (n_slices, order)."""
+        """Of the slices of a tensor, the sums of squares of their positive entries, and the place of the largest one,
+        (n_slices, order); of any, where none is listed."""
         if not self.data.sparse:
             pairs = [(np.square(np.maximum(B, 0)).sum(axis=1), np.argmax(B, axis=1)) for B in self.blocks()]
             weights, columns = map(np.concatenate, zip(*pairs, strict=True))
             return weights, self.places(np.arange(len(columns)), columns)
         coords, left = self.listed()
-        own = coords[:, self.axes[0]]
-        order = np.lexsort((left, own))
-        last = order[np.append(own[order][1:] != own[order][:-1], True)]
-        return np.bincount(own, np.square(np.maximum(left, 0)))[own[last]], coords[last]
+        own, n_slices = coords[:, self.axes[0]], self.shape[self.axes[0]]
+        peaks, places = np.full(n_slices, -np.inf), np.zeros((n_slices, len(self.shape)), int)
+        np.maximum.at(peaks, own, left)
+        largest = np.flatnonzero(left == peaks[own])
+        places[own[largest]] = coords[largest]
+        return np.bincount(own, np.square(np.maximum(left, 0)), minlength=n_slices), places
 
     def places(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Of entries by slice and where they are in it, (count, order)."""
