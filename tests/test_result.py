@@ -177,7 +177,7 @@ def test_a_result_of_three_factors(tmp_path):
     assert [np.load(tmp_path / f"{name}.npy").shape for name in result.named] == [(20, 2), (12, 2), (5, 2)]
     with pytest.raises(AttributeError, match=r"is for matrices, and X has 3 modes: see result\.named"):
         result.W  # noqa: B018
-    with pytest.raises(ValueError, match="certify is for matrices, and X has 3 modes"):
+    with pytest.raises(ValueError, match=r"X has shape \(20, 12\), but this result is of one of shape \(20, 12, 5\)"):
         result.certify(COUNTS)
 
 
