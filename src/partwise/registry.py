@@ -62,6 +62,7 @@ SOLVERS: dict[str, Any] = {
     "palm": solvers.PALM,
     "mixed_norm": solvers.MixedNorm,
     "symmetric_cd": solvers.SymmetricCD,
+    "symmetric_gn": solvers.SymmetricGN,
     "greedy": solvers.Greedy,
 }
 

@@ -1,8 +1,8 @@
-"""Symmetric factorization: `X ~ A A'` with A >= 0, for similarities and networks.
+"""Symmetric factorization: `X ~ [[A, ..., A]]` with A >= 0, `A A'` for a matrix: similarities, networks, moments.
 
-    minimise  1/2 |X - A A'|^2,    or    1/2 sum_{i != j} (x_ij - (A A')_ij)^2
+    minimise  1/2 |X - [[A, ..., A]]|^2,    or    1/2 sum_{i != j} (x_ij - (A A')_ij)^2
 
-where the diagonal of X says nothing. A is both factors of `Problem`, the same array twice.
+where the diagonal of a matrix X says nothing. A is every factor of `Problem`, the same array throughout.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ class SymmetricProblem(Problem):
     diagonal: float = 1.0  # the weight of entries on the diagonal of X, 1 or 0; where it is 0, `data` has zeros there
 
     @property
+    def order(self) -> int:
+        return len(self.structures)
+
+    @property
     def symmetric(self) -> bool | str:  # type: ignore[override]  # not of the class here
         return True if self.diagonal else OFF_DIAGONAL
 
@@ -44,26 +48,27 @@ class SymmetricProblem(Problem):
 
     @cached_property
     def separable(self) -> bool:
-        """Rows of A meet each other in `A A'`."""
+        """Rows of A meet each other in the model."""
         return False
 
     @cached_property
     def own(self) -> np.ndarray:
-        """The diagonal of X."""
+        """The diagonal of a matrix X."""
         return diagonal_of(self.data)
 
     def tied(self, factors: Factors) -> Factors:
-        """A twice, from the first."""
-        return factors[0], factors[0]
+        """A once for each mode, from the first."""
+        return (factors[0],) * self.order
 
     def model_norm2(self, A: np.ndarray) -> float:
-        """`|A A'|^2`, or `sum_{i != j} (a_i' a_j)^2` where the diagonal does not count.
+        """`|[[A, ..., A]]|^2`, the sum of the entries of A'A to the order, or, where the diagonal of a matrix does not
+        count, `sum_{i != j} (a_i' a_j)^2`.
 
         The latter is the difference of `|A'A|^2` and `sum_i |a_i|^4`, which cancel where a few rows are far longer than
         the others: products with those rows are summed one by one. Among rows of which none has more than
         `1 / (2 rank)` of the sum of squares, what is subtracted is at most half of what it is subtracted from."""
         if self.diagonal:
-            return float(np.square(gram_of(A).astype(np.float64)).sum())
+            return float((gram_of(A).astype(np.float64) ** self.order).sum())
         A = A.astype(np.float64, copy=False)
         norms2 = np.einsum("ik,ik->i", A, A)
         order = np.argsort(norms2)
@@ -81,6 +86,8 @@ class SymmetricProblem(Problem):
         return self.direct_fit(factors) if cancels(self.data, value) else max(value, 0.0)
 
     def direct_fit(self, factors: Factors) -> float:
+        if self.order > 2:
+            return super().direct_fit(factors)
         A, total = factors[0].astype(np.float64, copy=False), 0.0
         for rows, entries, _ in blocks(self.data):
             difference = entries - A[rows] @ A.T
@@ -90,20 +97,36 @@ class SymmetricProblem(Problem):
         return 0.5 * total
 
     def gradient(self, factors: Factors, mode: int = 0) -> np.ndarray:
-        """`2 (A A' - X) A`, the diagonal of `A A' - X` taken as 0 where it does not count."""
+        """`2 (A A' - X) A` for a matrix, the diagonal of `A A' - X` taken as 0 where it does not count; for any order
+        as often what it is with the other factors held."""
         A = factors[0]
         G = super().gradient(factors, 0)
         if not self.diagonal:
             G = G - np.einsum("ik,ik->i", A, A)[:, None] * A
-        return 2 * G
+        return self.order * G
 
     def measure(self, factors: Factors) -> Measured:
-        """The loss, and the stationarity: `sqrt(2 gain) / |X|` of the component that can gain most, as for any problem;
-        `gain` is by how much the objective falls if each entry goes to its own best value, all else held, exactly."""
+        return self.measured(factors, self.normal_equations(factors, 0))
+
+    def measured(self, factors: Factors, known: Quadratic) -> Measured:
+        """The loss, and the stationarity: `sqrt(2 gain) / |X|` of the component that can gain most, as for any problem.
+
+        `gain` is by how much the objective falls if each entry goes to its own best value, all else held: exactly for a
+        matrix, where one entry has a polynomial of degree 4, else by the model of Gauss and Newton (`curvature`).
+        """
         A = factors[0]
-        known = Quadratic(gram_of(A), self.data.cross(factors, 0))
-        gains = kernels.of(A).symmetric_gains(A, known.cross, known.gram, self.own, self.diagonal)
+        if self.order == 2:
+            gains = kernels.of(A).symmetric_gains(A, known.cross, known.gram, self.own, self.diagonal)
+        else:
+            gradient, _ = known.slopes(A)
+            gains = self.structures[0].gains(A, self.order * gradient, self.curvature(A))
         return Measured(self.fit(factors, 0, known), self.relative_gain(gains))
+
+    def curvature(self, A: np.ndarray) -> np.ndarray:
+        """Second derivatives entry by entry without the part that vanishes where X is met, so that none is negative:
+        `d g_k^(d - 1) + d (d - 1) a_ik^2 g_k^(d - 2)`, d the order and `g_k = |a_k|^2`."""
+        d, norms2 = self.order, np.diag(gram_of(A))
+        return d * (norms2 ** (d - 1) + (d - 1) * np.square(A) * norms2 ** (d - 2))
 
     def to_user(self, factors: Factors) -> Factors:
         return self.tied(super().to_user(factors))
@@ -113,16 +136,20 @@ class SymmetricProblem(Problem):
 
 
 def pose_as(symmetric: bool | str, data: Data, loss: Loss, stated: Sequence[Structure], rank: int) -> Problem:
-    """`X ~ W H`, or `X ~ A A'` for one of the `SYMMETRIES`: checks what that demands of X, too."""
+    """`X ~ [[A_1, ..., A_d]]`, or `X ~ [[A, ..., A]]` for one of the `SYMMETRIES`: checks X for it, too."""
     if not symmetric:
         return pose(data, loss, stated, rank)
+    if symmetric == OFF_DIAGONAL and len(data.shape) > 2:
+        raise IncompatibleError(
+            f"symmetric={symmetric!r} is for matrices, got a tensor of order {len(data.shape)}: use symmetric=True."
+        )
     if not loss.quadratic:
         raise IncompatibleError(f"symmetric={symmetric!r} goes with least squares, loss='frobenius', not with {loss}.")
     if any(type(structure) is not NonNegative for structure in stated):
         raise IncompatibleError(
             f"symmetric={symmetric!r} goes with a nonnegative factor and no other structure, got {stated[0]}."
         )
-    if sum(1 for _ in data.rows(0)) > 1:
+    if len(data.shape) == 2 and sum(1 for _ in data.rows(0)) > 1:
         raise IncompatibleError(f"symmetric={symmetric!r} needs X in one piece, and its rows lie in several.")
     check_symmetric(data, "X", symmetric)
     if symmetric == OFF_DIAGONAL:
@@ -135,23 +162,27 @@ def pose_as(symmetric: bool | str, data: Data, loss: Loss, stated: Sequence[Stru
 def check_nonnegative(data: Data) -> None:
     lowest, _ = data.extremes
     if lowest < 0:
+        model = "A A'" if len(data.shape) == 2 else "[[A, ..., A]]"
         raise ValueError(
-            f"Negative values in data passed to partwise: X goes down to {lowest:g}, which A A' with A >= 0 cannot "
+            f"Negative values in data passed to partwise: X goes down to {lowest:g}, which {model} with A >= 0 cannot "
             "reproduce. Clip or shift X."
         )
 
 
 def check_symmetric(data: Data, name: str, symmetric: bool | str = True) -> None:
-    """`name`: as the user knows the matrix."""
-    if data.shape[0] != data.shape[1]:
-        raise ValueError(f"symmetric={symmetric!r} needs a square {name}, got one of shape {data.shape}.")
+    """`name`: as the user knows X."""
+    matrix = len(data.shape) == 2
+    if len(set(data.shape)) > 1:
+        what = f"a square {name}" if matrix else f"{name} with modes of one size"
+        raise ValueError(f"symmetric={symmetric!r} needs {what}, got one of shape {data.shape}.")
     largest = max(map(abs, data.extremes))
     asymmetry = asymmetry_of(data)
     if asymmetry > ROUNDING[data.dtype] * largest:
+        across = "across the diagonal" if matrix else "with two neighbouring indices swapped"
+        part = f"({name} + {name}.T) / 2" if matrix else f"the mean of {name} over all orders of its modes"
         raise ValueError(
-            f"{name} is not symmetric: entries differ from those across the diagonal by up to {asymmetry:.3g}, "
-            f"where the largest is {largest:.3g}. Pass ({name} + {name}.T) / 2 for its symmetric part, or leave "
-            "symmetric=False."
+            f"{name} is not symmetric: entries differ from those {across} by up to {asymmetry:.3g}, where the largest "
+            f"is {largest:.3g}. Pass {part} for its symmetric part, or leave symmetric=False."
         )
 
 
@@ -178,10 +209,31 @@ def without_diagonal(data: Data) -> Data:
 
 
 def asymmetry_of(data: Data) -> float:
-    """The largest of `|x_ij - x_ji|` of a square X."""
+    """The largest difference of entries of X that two neighbouring indices swapped make each other: `|x_ij - x_ji|`."""
+    if data.sparse and len(data.shape) > 2:
+        return coordinate_asymmetry(data.coords, data.double_values)
     if data.sparse:
         n = data.shape[0]
         pairs = zip(data.double().rows(0), data.double().rows(1), strict=True)
         return max(float(abs(sparse_matrix(X, n) - sparse_matrix(Y, n)).max()) for X, Y in pairs)
-    turned = data.double()
-    return max(float(np.abs(entries - turned.take(1, rows)).max()) for rows, entries, _ in blocks(data))
+    turned, n, order = data.double(), data.shape[0], len(data.shape)
+    found = []
+    for rows, entries, _ in blocks(data):
+        found.append(np.abs(entries - turned.take(1, rows)).max())
+        block = entries.reshape((-1, *(n,) * (order - 1)))
+        found += [np.abs(block - block.swapaxes(mode, mode + 1)).max() for mode in range(1, order - 1)]
+    return float(max(found))
+
+
+def coordinate_asymmetry(coords: np.ndarray, values: np.ndarray) -> float:
+    """The same by the listed entries: coordinates (nnz, order), none twice, and values."""
+    found = [0.0]
+    for mode in range(coords.shape[1] - 1):
+        swapped = coords.copy()
+        swapped[:, [mode, mode + 1]] = coords[:, [mode + 1, mode]]
+        both, signed = np.concatenate([coords, swapped]), np.concatenate([values, -values])
+        order = np.lexsort(both.T)
+        both, signed = both[order], signed[order]
+        firsts = np.flatnonzero(np.append(True, np.any(both[1:] != both[:-1], axis=1)))
+        found.append(float(np.abs(np.add.reduceat(signed, firsts)).max(initial=0)) if len(values) else 0.0)
+    return max(found)

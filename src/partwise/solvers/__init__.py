@@ -12,6 +12,7 @@ from .newton import Newton
 from .newton_kl import NewtonKL
 from .palm import PALM
 from .symmetric_cd import SymmetricCD
+from .symmetric_gn import SymmetricGN
 from .weighted_median import WeightedMedian
 
 __all__ = [
@@ -28,5 +29,6 @@ __all__ = [
     "Solver",
     "Step",
     "SymmetricCD",
+    "SymmetricGN",
     "WeightedMedian",
 ]

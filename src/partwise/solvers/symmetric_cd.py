@@ -56,6 +56,8 @@ class SymmetricCD(Solver):
     def supports(self, problem):
         if not problem.symmetric:
             return "SymmetricCD is for X ~ A A', which symmetric=True states"
+        if problem.order > 2:
+            return f"SymmetricCD is for matrices, got a tensor of order {problem.order}"
         return None
 
     def prefer(self, problem):
