@@ -124,6 +124,7 @@ SOLVERS = {
     "mixed_norm": solvers.MixedNorm(),
     "mixed_norm, plain": solvers.MixedNorm(rounds=1, extrapolate=False),
     "symmetric_cd": solvers.SymmetricCD(),
+    "symmetric_gn": solvers.SymmetricGN(),
     "greedy": solvers.Greedy(),
     "symmetric_cd, plain": solvers.SymmetricCD(sweeps=1, extrapolate=False),
 }

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from scipy import sparse
 
 from .. import kernels
 from ..data import Data, as_data
-from ..data.rows import blocks, sparse_matrix
+from ..data.rows import BLOCK, blocks, sparse_matrix
 from ..data.validation import OFF_DIAGONAL
 from ..errors import IncompatibleError
 from ..losses import Loss
@@ -145,9 +146,9 @@ def pose_as(symmetric: bool | str, data: Data, loss: Loss, stated: Sequence[Stru
         )
     if not loss.quadratic:
         raise IncompatibleError(f"symmetric={symmetric!r} goes with least squares, loss='frobenius', not with {loss}.")
-    if any(type(structure) is not NonNegative for structure in stated):
+    if other := next((structure for structure in stated if type(structure) is not NonNegative), None):
         raise IncompatibleError(
-            f"symmetric={symmetric!r} goes with a nonnegative factor and no other structure, got {stated[0]}."
+            f"symmetric={symmetric!r} goes with a nonnegative factor and no other structure, got {other}."
         )
     if len(data.shape) == 2 and sum(1 for _ in data.rows(0)) > 1:
         raise IncompatibleError(f"symmetric={symmetric!r} needs X in one piece, and its rows lie in several.")
@@ -210,30 +211,34 @@ def without_diagonal(data: Data) -> Data:
 
 def asymmetry_of(data: Data) -> float:
     """The largest difference of entries of X that two neighbouring indices swapped make each other: `|x_ij - x_ji|`."""
-    if data.sparse and len(data.shape) > 2:
-        return coordinate_asymmetry(data.coords, data.double_values)
+    if len(data.shape) > 2:
+        return (coordinate_asymmetry if data.sparse else array_asymmetry)(*data.arrays) / data.scale
     if data.sparse:
         n = data.shape[0]
         pairs = zip(data.double().rows(0), data.double().rows(1), strict=True)
         return max(float(abs(sparse_matrix(X, n) - sparse_matrix(Y, n)).max()) for X, Y in pairs)
-    turned, n, order = data.double(), data.shape[0], len(data.shape)
-    found = []
-    for rows, entries, _ in blocks(data):
-        found.append(np.abs(entries - turned.take(1, rows)).max())
-        block = entries.reshape((-1, *(n,) * (order - 1)))
-        found += [np.abs(block - block.swapaxes(mode, mode + 1)).max() for mode in range(1, order - 1)]
-    return float(max(found))
+    turned = data.double()
+    return max(float(np.abs(entries - turned.take(1, rows)).max()) for rows, entries, _ in blocks(data))
+
+
+def array_asymmetry(array: np.ndarray) -> float:
+    """The same of a tensor, some slices at a time."""
+    found, step = [0.0], max(1, BLOCK * len(array) // max(array.size, 1))
+    for mode, start in product(range(array.ndim - 1), range(0, len(array), step)):
+        here, there = (X[start : start + step].astype(np.float64) for X in (array, array.swapaxes(mode, mode + 1)))
+        found.append(float(np.abs(here - there).max()))
+    return max(found)
 
 
 def coordinate_asymmetry(coords: np.ndarray, values: np.ndarray) -> float:
-    """The same by the listed entries: coordinates (nnz, order), none twice, and values."""
+    """The same of the listed entries of a tensor: coordinates (nnz, order), none twice, and values."""
     found = [0.0]
     for mode in range(coords.shape[1] - 1):
         swapped = coords.copy()
         swapped[:, [mode, mode + 1]] = coords[:, [mode + 1, mode]]
-        both, signed = np.concatenate([coords, swapped]), np.concatenate([values, -values])
+        both, signed = np.concatenate([coords, swapped]), np.concatenate([values, -values]).astype(np.float64)
         order = np.lexsort(both.T)
         both, signed = both[order], signed[order]
-        firsts = np.flatnonzero(np.append(True, np.any(both[1:] != both[:-1], axis=1)))
-        found.append(float(np.abs(np.add.reduceat(signed, firsts)).max(initial=0)) if len(values) else 0.0)
+        firsts = np.flatnonzero(np.append(True, np.any(both[1:] != both[:-1], axis=1))[: len(both)])
+        found.append(float(np.abs(np.add.reduceat(signed, firsts)).max()) if len(both) else 0.0)
     return max(found)
