@@ -21,6 +21,7 @@ from . import cvx
 from .flattening import flattened, groupings, reach
 from .forms import Pair, Point, Single, settle
 from .matrices import Array, Residual, Target
+from .moments import best_symmetric
 from .power import climb, starts
 
 GAP = 1e-4  # relative to the value, at which an answer counts as proved
@@ -128,7 +129,13 @@ def atom_of(P: Residual, symmetric: bool, rng, gap: float, certify: bool = True)
     """The atom that minimises `-<P, x_1 o ... o x_d>`; `certify`: with a bound, where P is small enough."""
     if len(P.shape) == 2:
         return best_atom(known(P, symmetric) if certify else P, symmetric, rng, gap)
-    atom = best_atom(P.double() if P.small else P, symmetric, rng, gap)
+    if symmetric and certify and P.small:
+        u, value, bound, status, stage = best_symmetric(P.entries(), rng, gap, P.rounding)
+        atom = Atom((u,) * len(P.shape), -value, -bound, status, stage)
+        if status != "not certified":
+            return atom
+    else:
+        atom = best_atom(P.double() if P.small else P, symmetric, rng, gap)
     return by_flattenings(atom, P, gap) if certify and P.small and atom.stage != "entries" else atom
 
 

@@ -26,6 +26,7 @@ from .base import Solver, Step, feasible, require, shallow_copy
 from .block import least_squares_only
 from .hals import HALS
 from .symmetric_cd import SymmetricCD
+from .symmetric_gn import SymmetricGN
 from .weights import mixed, weighted
 
 NOTHING = {np.dtype(np.float64): 1e-14, np.dtype(np.float32): 1e-6}  # of |X|: a value at which only rounding is left
@@ -34,7 +35,6 @@ POINT = 1e-12  # the share of a part off the diagonal below which it is a single
 MOST = 2  # times the rank: steps up, where new parts make others superfluous
 POLISH = ("each", "end", None)
 WEIGHTS = {"diagonal": weighted, "full": mixed}
-ALTERNATING = {False: HALS, True: SymmetricCD}  # by whether all factors are one
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +178,7 @@ class Greedy(Solver):
     def kept(self, state):
         kept = shallow_copy(state)
         if state.inner is not None:
-            kept.inner = ALTERNATING[state.tied]().kept(state.inner)
+            kept.inner = alternating(state).kept(state.inner)
         return kept
 
     def restore(self, problem, factors, tol, rng, kept):
@@ -188,7 +188,7 @@ class Greedy(Solver):
         state = super().restore(problem, factors, tol, rng, kept)
         if inner is not None:
             narrow = replace(problem, rank=state.count)
-            state.inner = ALTERNATING[state.tied]().restore(narrow, compact(state), tol, rng, inner)
+            state.inner = alternating(state).restore(narrow, compact(state), tol, rng, inner)
         return state
 
     def details(self, problem, state):
@@ -207,7 +207,7 @@ class Greedy(Solver):
         narrow, parts = problem.without_zero_components(state.factors)
         if self.polish is None or state.count == 0:
             return Step(state.factors, *narrow.measure(parts), done=True)
-        inner = ALTERNATING[state.tied]()
+        inner = alternating(state)
         if state.inner is None:
             state.inner = inner.init(narrow, parts, state.tol, state.rng)
         step = inner.step(narrow, state.inner)
@@ -254,7 +254,7 @@ class Greedy(Solver):
         narrow = replace(problem, rank=parts[0].shape[1])
         parts = WEIGHTS[self.weights](narrow, parts)
         if self.polish == "each":
-            inner = ALTERNATING[state.tied]()
+            inner = alternating(state)
             course = inner.init(narrow, parts, state.tol, state.rng)
             for _ in range(self.rounds):
                 parts = inner.step(narrow, course).factors
@@ -284,6 +284,13 @@ class Greedy(Solver):
 def curvature_of(problem: Problem, atom: Atom) -> float:
     """The second derivative of the loss in the weight of a part: 1, but where a diagonal does not count."""
     return float(part_products(problem, [x[:, None] for x in atom.vectors])[0, 0])
+
+
+def alternating(state: GreedyState) -> Solver:
+    """The solver of the rounds over all parts."""
+    if not state.tied:
+        return HALS()
+    return SymmetricCD() if len(state.factors) == 2 else SymmetricGN()
 
 
 def compact(state: GreedyState) -> Factors:
