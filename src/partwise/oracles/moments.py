@@ -1,10 +1,11 @@
 """The best rank-one part of a symmetric tensor: `max <P, u o ... o u>` over nonnegative unit vectors.
 
 For even order d the value is a quadratic form in the monomials of degree d / 2 of u, each times the root of how often
-it occurs among the products of d / 2 entries, so that they make a unit vector y(u): `<P, u^d> = y' B y`. Of `Z = y y'`
-it is known that it is positive semidefinite, has trace 1, and that entries which are the same product of d entries of u
-agree and are nonnegative. The best Z of this kind bounds the value: Lasserre (2001), SIAM J. Optimization 11(3), the
-first relaxation; with signs, Huang and Zhang (2015).
+it occurs among the products of d / 2 entries, so that they make a unit vector y(u): `<P, u^d> = y' B y`. For odd order
+the monomials of the two degrees next to d / 2 make one together. Of `Z = y y'` it is known that it is positive
+semidefinite, has trace 1, and that entries which are the same product of entries of u agree and are nonnegative. The
+best Z of this kind bounds the value: Lasserre (2001), SIAM J. Optimization 11(3), the first relaxation; with signs,
+Huang and Zhang (2015).
 
 Its dual: `<P, u^d> <= lambda_max(B + S)` for any symmetric S whose entries, those for the same product summed with
 their weights, are nonnegative. The point is that of the shifted power method: Kolda and Mayo (2011), SIAM J. Matrix
@@ -36,20 +37,20 @@ def best_symmetric(
     P: np.ndarray, rng: np.random.RandomState, gap: float, rounding: float = 0.0
 ) -> tuple[np.ndarray, float, float, str, str]:
     """A nonnegative unit vector with a large `<P, u o ... o u>`, the value, a bound on all of them, how far it is
-    certified ("closed": to `gap`, relative to the value; "open"; "not certified": odd order, or too large) and by what.
+    certified ("closed": to `gap`, relative to the value; "open"; "not certified": too large) and by what.
 
     `rounding`: how far off P is, in the Frobenius norm, at most.
     """
     P, n = symmetrised(P), P.shape[0]
     if not P.any():
         return np.eye(n)[0], 0.0, rounding, "closed" if rounding == 0 else "open", "entries"
-    certified = P.ndim % 2 == 0 and math.comb(n + P.ndim // 2 - 1, P.ndim // 2) <= doubly_nonnegative.SIDE
-    moments = Moments.of(n, P.ndim // 2) if certified else None
+    certified = side_of(n, P.ndim) <= doubly_nonnegative.SIDE
+    moments = Moments.of(n, P.ndim) if certified else None
     search = Search(P, moments, gap, rounding)
     search.climb(starts(P, rng))
     bound = search.bound() if certified else np.inf
     status = "not certified" if not certified else "closed" if search.meets(bound) else "open"
-    return search.u, search.value, max(bound, search.value), status, "moments" if certified else "none"
+    return search.u, search.value, bound, status, "moments" if certified else "none"
 
 
 class Search:
@@ -58,7 +59,7 @@ class Search:
     def __init__(self, P: np.ndarray, moments: Moments | None, gap: float, rounding: float):
         self.P, self.moments, self.gap, self.rounding = P, moments, gap, rounding
         self.B = moments.form(P) if moments else None
-        self.shift = shift_of(P) if self.B is None else (P.ndim - 1) * max(-float(np.linalg.eigvalsh(self.B)[0]), 0.0)
+        self.shift = shift_of(P, self.B)
         self.u, self.value = np.eye(P.shape[0])[0], float(P[(0,) * P.ndim])
 
     def meets(self, bound: float) -> bool:
@@ -108,27 +109,30 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The monomials of one degree, and which entries of `y y'` are the same product."""
+    """The monomials that `<P, u^d>` is a quadratic form in, and which entries of `y y'` are the same product.
 
+    A product of fewer entries than others has the number 1 for the missing ones, at index n."""
+
+    n: int
+    order: int
     index: np.ndarray  # (N, degree): the entries of u that each is the product of, in order
-    weights: np.ndarray  # (N,): the root of how often it occurs
+    weights: np.ndarray  # (N,): the root of how often it occurs, such that y(u) is a unit vector if u is
     label: np.ndarray  # (N, N): of the product, counted from 0
-    places: tuple[np.ndarray, ...]  # of each product in a tensor of twice the degree
+    places: np.ndarray  # (2 degree, products): the entries of u that each product is made of, in order
     norms2: np.ndarray  # of each product: the sum of squared weights of the entries of `y y'` that are it
 
     @classmethod
     @lru_cache(maxsize=4)
-    def of(cls, n: int, degree: int) -> Moments:
-        index = np.array(list(combinations_with_replacement(range(n), degree)))
-        counts = [np.unique(row, return_counts=True)[1] for row in index]
-        often = [math.factorial(degree) / math.prod(map(math.factorial, count.tolist())) for count in counts]
-        weights = np.sqrt(often)
+    def of(cls, n: int, order: int) -> Moments:
+        found = [monomials(n, degree, order - order // 2) for degree in degrees(order)]
+        index, weights = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        weights = weights / math.sqrt(len(found))
         pairs = np.concatenate([np.repeat(index, len(index), axis=0), np.tile(index, (len(index), 1))], axis=1)
-        keys = np.ravel_multi_index(tuple(np.sort(pairs, axis=1).T), (n,) * (2 * degree))
-        known, label = np.unique(keys, return_inverse=True)
-        places = np.unravel_index(known, (n,) * (2 * degree))
-        norms2 = np.bincount(label.ravel(), np.outer(often, often).ravel())
-        return cls(index, weights, label.reshape(len(index), -1), places, norms2)
+        shape = (n + 1,) * pairs.shape[1]
+        known, label = np.unique(np.ravel_multi_index(tuple(np.sort(pairs, axis=1).T), shape), return_inverse=True)
+        label, places = label.reshape(len(index), -1), np.array(np.unravel_index(known, shape))
+        norms2 = np.bincount(label.ravel(), np.square(np.outer(weights, weights)).ravel())
+        return cls(n, order, index, weights, label, places, norms2)
 
     def consistent(self, products: np.ndarray) -> np.ndarray:
         """The matrix with these products, times the weights of row and column."""
@@ -140,21 +144,43 @@ class Moments:
         return np.bincount(self.label.ravel(), weighted.ravel()) / self.norms2
 
     def form(self, P: np.ndarray) -> np.ndarray:
-        """B with `y(u)' B y(u) = <P, u^d>`, of a symmetric P."""
-        return self.consistent(P[self.places])
+        """B with `y(u)' B y(u) = <P, u^d>`, of a symmetric P. For odd order it is `[[0, C], [C', 0]]`, and each half of
+        y(u) has norm `1 / sqrt 2`: C counts twice, at half its weight squared."""
+        of_order = np.count_nonzero(self.places < self.n, axis=0) == self.order
+        products = np.zeros(len(self.norms2))
+        products[of_order] = len(degrees(self.order)) * P[tuple(self.places[: self.order, of_order])]
+        return self.consistent(products)
 
     def of_vector(self, u: np.ndarray) -> np.ndarray:
         """y(u)."""
-        return self.weights * np.prod(u[self.index], axis=1)
+        return self.weights * np.prod(np.append(u, 1.0)[self.index], axis=1)
 
     def vectors(self, y: np.ndarray) -> np.ndarray:
         """Vectors u of which y may be the monomials, (n, 2): both signs of the leading one of y as a tensor."""
-        n, degree = int(self.index.max()) + 1, self.index.shape[1]
-        T = np.zeros((n,) * degree)
+        degree = self.index.shape[1]
+        T = np.zeros((self.n + 1,) * degree)
         for order in permutations(range(degree)):
             T[tuple(self.index[:, order].T)] = y / self.weights
-        u = np.linalg.svd(T.reshape(n, -1), full_matrices=False)[0][:, 0]
+        u = np.linalg.svd(T.reshape(self.n + 1, -1), full_matrices=False)[0][:-1, 0]
         return np.column_stack([u, -u])
+
+
+def degrees(order: int) -> list[int]:
+    """Of the monomials: half the order, or the numbers next to it."""
+    return sorted({order // 2, order - order // 2})
+
+
+def side_of(n: int, order: int) -> int:
+    """How many monomials there are."""
+    return sum(math.comb(n + degree - 1, degree) for degree in degrees(order))
+
+
+def monomials(n: int, degree: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Those of one degree, filled up with n, and the roots of how often they occur."""
+    index = np.array(list(combinations_with_replacement(range(n), degree)))
+    counts = (np.unique(row, return_counts=True)[1].tolist() for row in index)
+    often = [math.factorial(degree) / math.prod(map(math.factorial, count)) for count in counts]
+    return np.pad(index, ((0, 0), (0, width - degree)), constant_values=n), np.sqrt(often)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,8 +226,11 @@ def contract(P: np.ndarray, V: np.ndarray, times: int) -> np.ndarray:
     return found
 
 
-def shift_of(P: np.ndarray) -> float:
-    """`(d - 1) |P u^(d - 2)|_2` is at most this for unit vectors u: the norm of P as a matrix."""
+def shift_of(P: np.ndarray, B: np.ndarray | None) -> float:
+    """At least `(d - 1)` times what eigenvalues of `P u^(d - 2)`, of unit vectors u, are below 0: from those of P as a
+    square matrix, where it is one, else from its norm as a matrix."""
+    if B is not None and P.ndim % 2 == 0:
+        return (P.ndim - 1) * max(-float(np.linalg.eigvalsh(B)[0]), 0.0)
     return (P.ndim - 1) * math.sqrt(max(float(np.linalg.eigvalsh(np.tensordot(P, P, P.ndim - 1))[-1]), 0.0))
 
 
