@@ -58,7 +58,8 @@ def climb(P: Target, vectors: Vectors, shift: float | None) -> Vectors:
         for _ in range(steps):
             before = values
             vectors, values = ascend(P, vectors, shift)
-            if len(vectors) > 2 and np.all(values - before <= SLOW * np.abs(values)):
+            found = np.isfinite(values)  # a start of zeros leads nowhere
+            if len(vectors) > 2 and np.all(values[found] - before[found] <= SLOW * np.abs(values[found])):
                 break  # on tensors the method is fast, and ends early
         best = ranking(vectors, values)[:few]
         vectors = tuple(V[:, best] for V in vectors)
