@@ -92,9 +92,9 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     solver : str or Solver
         A name, a configured solver such as ``solvers.HALS(sweeps=5)``, or "auto" for what measured best.
     init : str, Init, (W, H), factors of a tensor, CP tensor of TensorLy or pyttb, or Result, optional
-        Where to start; where symmetric, the first factor alone is taken. None: "nndsvda" if the rank is at most
-        min(X.shape), X and the factors are nonnegative and no parts are given, else "random"; for the L1 loss
-        "smooth-l1".
+        Where to start; where symmetric, the first factor alone is taken. None: "nndsvda" if X is a matrix, the rank
+        at most min(X.shape), X and the factors nonnegative and no parts given; "greedy" for such tensors under least
+        squares; else "random"; for the L1 loss "smooth-l1".
     n_init : int, optional
         Number of starts; the best is kept. None: 1, and where `admm` solves for sets that are not convex up to 4,
         until one fits, with a relative error of at most ten times `tol`. From the second on, init=None means random
@@ -294,15 +294,18 @@ def make_starts(problem: Problem, spec, n_init: int | None, solver: Solver) -> l
 
 
 def init_for(problem: Problem) -> Init:
-    """SVD-based where that applies; it ignores parts that are given."""
+    """SVD-based where that applies, and one part at a time for least squares on tensors; both ignore parts that are
+    given."""
     applies = (
-        len(problem.structures) == 2
-        and problem.data.extremes[0] >= 0
-        and problem.rank <= min(problem.data.shape)
+        problem.data.extremes[0] >= 0
         and all(s.nonnegative and (s.interchangeable or s.fixed) for s in problem.structures)
         and all(s.elementwise is not None for s in problem.structures)
     )
-    return resolve("init", problem.loss.start or ("nndsvda" if applies else "random"))
+    if len(problem.structures) == 2:
+        informed = "nndsvda" if problem.rank <= min(problem.data.shape) else "random"
+    else:
+        informed = "greedy" if problem.quadratic and not any(s.fixed for s in problem.structures) else "random"
+    return resolve("init", problem.loss.start or (informed if applies else "random"))
 
 
 def as_init(spec, order: int) -> Init:
