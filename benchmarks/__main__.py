@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from . import greedy, growth, l1, mixed_norm, pages, phases, process, race, semf, table2, table3
+from . import greedy, growth, l1, mixed_norm, pages, phases, process, race, semf, table2, table3, tensors
 
 PAGES = {
     "race": "benchmarks/README.md",
@@ -18,6 +18,7 @@ PAGES = {
     "semf": "docs/semf.md",
     "mixed_norm": "docs/mixed_norm.md",
     "greedy": "docs/greedy.md",
+    "tensors": "docs/tensors.md",
 }
 
 
@@ -44,6 +45,7 @@ def main() -> None:
         "semf": semf.run,
         "mixed_norm": mixed_norm.run,
         "greedy": greedy.run,
+        "tensors": tensors.run,
     }
     for name in blocks if options.what == "all" else [options.what]:
         text = blocks[name]()
