@@ -220,6 +220,12 @@ def symmetric_problem_of(name, X=PLANTED.X):
     return pose_as(symmetric, similar, losses.Frobenius(), (s.NonNegative(), s.NonNegative()), RANK).normalized()
 
 
+def symmetric_tensor_problem_of(order, store=np.asarray):
+    """Of the parts of H, in all modes."""
+    data = as_data(store(tensor_of([PLANTED.H.T] * order)))
+    return pose_as(True, data, losses.Frobenius(), [s.NonNegative()] * order, RANK).normalized()
+
+
 def loss_for(solver):
     """The first in the table that a solver minimises over two factors; None where it is for `X ~ A A'` alone."""
     taken = (loss for loss in LOSSES.values() if refusal(solver, problem_of(needed(solver), loss)) is None)

@@ -29,7 +29,9 @@ from .tables import (
     loss_for,
     problem_for,
     problem_of,
+    sparse_tensor,
     symmetric_problem_of,
+    symmetric_tensor_problem_of,
     tensor_problem_of,
 )
 
@@ -53,6 +55,8 @@ PROBLEMS = {
     if takes(loss, structure)
 }
 PROBLEMS |= {f"frobenius-{name}": symmetric_problem_of(name) for name in SYMMETRIC}
+PROBLEMS |= {f"frobenius-symmetric, order {order}": symmetric_tensor_problem_of(order) for order in TENSORS}
+PROBLEMS |= {"frobenius-symmetric, order 3, sparse": symmetric_tensor_problem_of(3, sparse_tensor)}
 # every loss, and every structure under some
 PROBLEMS |= {
     f"order {order}: {a}-{b}": tensor_problem_of(order, b, loss)
