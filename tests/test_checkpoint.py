@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 from functools import partial, reduce
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ import partwise as pw
 from partwise import registry
 from partwise import structures as s
 from partwise.data import as_data
-from partwise.datasets import make_parts
+from partwise.datasets import make_cp, make_parts
 from partwise.errors import ArchiveError
 from partwise.init import Random
 from partwise.io import archive
@@ -31,7 +32,7 @@ from partwise.io.codec import encode
 from partwise.problem.symmetric import pose_as
 from partwise.run import checkpoint
 
-from .conformance.tables import PLANTED, SOLVERS, loss_for
+from .conformance.tables import PLANTED, SOLVERS, loss_for, sparse_tensor
 from .conformance.tables import needed as tables_needed
 from .hostile import hostile
 
@@ -49,8 +50,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 def same(A, B):
     return (
-        np.array_equal(A.W, B.W)
-        and np.array_equal(A.H, B.H)
+        all(map(np.array_equal, A.factors, B.factors))
         and A.objectives == B.objectives
         and [record._replace(time=0) for record in A.history] == [record._replace(time=0) for record in B.history]
     )
@@ -112,6 +112,27 @@ def test_a_resumed_run_has_the_bits_of_one_that_was_never_stopped(solver, n, tmp
     whole = run(solver=solver, callbacks=[lambda record, factors: calls.append(record)])
     kept = interrupted(tmp_path / "run.partwise", min(n, len(calls) - 1), solver=solver)  # some see that they are done
     assert same(run(solver=solver, resume=kept, random_state=99), whole)
+
+
+CUBE = make_cp((8, 7, 6), 3, noise=0.1, random_state=0).X
+OF_TENSORS = {
+    "mixed_norm": {"structures": [None, None, s.GroupSparsity(sparsity=0.4)]},
+    "symmetric": {"X": sum(CUBE[:6, :6].transpose(axes) for axes in permutations(range(3))), "symmetric": True},
+}
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse_tensor], ids=["dense", "sparse"])
+@pytest.mark.parametrize("solver", sorted({*registry.SOLVERS} - {"symmetric_cd", "cd"}))
+def test_runs_on_tensors_resume(solver, store, tmp_path):
+    """The same of tensors, for every solver that takes them."""
+    stated = next((stated for start, stated in OF_TENSORS.items() if solver.startswith(start)), needed(solver))
+    changes = {"solver": solver, "rank": 3, **stated, "X": store(stated.get("X", CUBE)), "structure_H": None}
+    calls = []
+    whole = run(callbacks=[lambda record, factors: calls.append(record)], **changes)
+    kept = interrupted(tmp_path / "run.partwise", min(30, len(calls) - 1), **changes)
+    assert same(run(resume=kept, **changes | {"random_state": 99}), whole)
+    with pytest.raises(ArchiveError, match="a checkpoint of something else: the contents of X"):
+        run(resume=kept, **changes | {"X": store(2 * stated.get("X", CUBE))})
 
 
 @pytest.mark.parametrize("store", [sparse.csr_array, lambda X: X.astype(np.float32)], ids=["sparse", "float32"])
