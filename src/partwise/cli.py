@@ -162,7 +162,7 @@ def parser() -> Parser:
         help="structure of the factor of a mode, by number or name, such as '1:simplex'; once for each",
     )
     fit_.add_argument("--modes", metavar="NAMES", help="names of the modes, separated by commas, in order")
-    fit_.add_argument("--symmetric", action="store_true", help="W is H', for similarities")
+    fit_.add_argument("--symmetric", action="store_true", help="all factors are one, for similarities")
     fit_.add_argument(
         "--off-diagonal",
         dest="symmetric",

@@ -8,6 +8,7 @@ from partwise import kernels
 from partwise.data import as_data
 from partwise.kernels import threads
 from partwise.kernels.cpu.selection import select
+from partwise.kernels.records import Others
 from partwise.losses import L1
 
 median = kernels.of(np.zeros(1)).weighted_median
@@ -82,13 +83,13 @@ def test_an_update_is_the_best_of_all_breakpoints(part):
     for x, h, l1, l2, low, high, start in list(settings())[part::5]:
         box = l1, np.full((1, 1), low), np.full((1, 1), high)
         rows = next(as_data(x[None]).rows(0))
-        (new, _), (loss,) = median(rows, np.full((1, 1), start), h[:, None], box, l2, False, 1, np.arange(1))
+        (new, _), (loss,) = median(rows, np.full((1, 1), start), Others(h[:, None]), box, l2, False, 1, np.arange(1))
         a = new[0, 0]
         assert low <= a <= high
         best = brute_force(x, h, l1, l2, low, high)
         assert value_of(a, x, h, l1, l2) == pytest.approx(best, abs=1e-12)
         assert loss == pytest.approx(np.abs(x - a * h).sum(), abs=1e-12)
-        (_, n_suboptimal), _ = median(rows, new, h[:, None], box, l2, False, 0, np.arange(1))
+        (_, n_suboptimal), _ = median(rows, new, Others(h[:, None]), box, l2, False, 0, np.arange(1))
         assert n_suboptimal[0] == 0
 
 
@@ -107,7 +108,7 @@ def test_zeros_need_not_be_listed(zero_weight, binary, dtype, pieces, monkeypatc
     top = 1.0 if binary else np.inf
     box = dtype(0.0), np.zeros((1, 4), dtype), np.full((1, 4), top, dtype)
     rows = next(as_data(sparse.csr_array(X)).rows(0))._replace(unlisted=zero_weight)
-    (new, n_suboptimal), (loss,) = median(rows, A, B, box, 0.0, binary, 1, np.arange(20))
+    (new, n_suboptimal), (loss,) = median(rows, A, Others(B), box, 0.0, binary, 1, np.arange(20))
     weights = np.where(X == 0, zero_weight, 1.0)
     expected, moved = A.astype(float), np.zeros(20, int)
     for i in range(20):
@@ -133,6 +134,6 @@ def test_only_the_rows_asked_for_move():
     rng = np.random.default_rng(3)
     X, A, B = rng.uniform(size=(6, 9)), rng.uniform(size=(6, 2)), rng.uniform(size=(9, 2))
     box = 0.0, np.zeros((1, 2)), np.full((1, 2), np.inf)
-    (new, _), _ = median(next(as_data(X).rows(0)), A, B, box, 0.0, False, 1, np.array([1, 4]))
+    (new, _), _ = median(next(as_data(X).rows(0)), A, Others(B), box, 0.0, False, 1, np.array([1, 4]))
     assert np.array_equal(new[[0, 2, 3, 5]], A[[0, 2, 3, 5]])
     assert (new[[1, 4]] != A[[1, 4]]).any()
