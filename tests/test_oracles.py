@@ -423,6 +423,9 @@ def test_the_least_entry_of_a_tensor_without_descent(store, small, monkeypatch):
     check(atom, Q)
     assert [int(x.argmax()) for x in atom.vectors] == [3, 1, 2]
     assert atom.value == 0.25
+    seen = small or isinstance(store(Q), np.ndarray)
+    assert atom.bound == (0.25 if seen else 0)
+    assert atom.status == ("closed" if seen else "open")
 
 
 @pytest.mark.parametrize("store", STORES.values(), ids=STORES)

@@ -105,13 +105,18 @@ def test_equals_the_array(store, shape, dtype, small_pieces):
 
 @storages
 def test_products_follow_their_factors(store):
-    """What modes share is kept while the factors are the same arrays, and no longer."""
+    """What modes share is kept while the factors are the same, and no longer, whether they are replaced or written
+    to."""
     T, rng = tensor((6, 5, 4, 3)), np.random.default_rng(3)
     data = as_data(checked_data(store(T), any_order=True))
     factors = [rng.uniform(size=(dim, RANK)) for dim in T.shape]
     for mode in (0, 1, 0, 2, 3, 1, 0, 3, 2):
         assert np.allclose(data.cross(factors, mode), mttkrp(T, factors, mode))
-        factors[mode] = rng.uniform(size=factors[mode].shape)
+        assert np.allclose(data.map(data.kernels.product, factors, mode)[0][0], mttkrp(T, factors, mode))
+        if mode == 1:
+            factors[mode][:] = rng.uniform(size=factors[mode].shape)
+        else:
+            factors[mode] = rng.uniform(size=factors[mode].shape)
 
 
 def test_an_iteration_takes_two_products_with_the_array(monkeypatch):
@@ -153,6 +158,17 @@ def test_every_loss_sees_the_same_problem(store, loss, small_pieces):
     model = np.einsum("ik,jk,lk->ijl", *factors)
     problem = pose(as_data(checked_data(store(T), any_order=True)), loss, [NonNegative()] * 3, RANK)
     assert problem.fit(factors) == pytest.approx(loss.value(T, model), rel=1e-10)
+
+
+def test_l1_where_factors_may_be_negative():
+    """Zeros then cost as much as other entries, and components that become zero are re-initialised."""
+    T = np.zeros((6, 5, 4))
+    T[0, 0, 0] = T[1, 1, 1] = T[2, 2, 2] = 1
+    found = [
+        pw.factorize(X, 4, loss="l1", structures=["l1(0.5)", None, None], random_state=0)
+        for X in (T, sparse_tensor(T))
+    ]
+    assert found[0].objective == pytest.approx(found[1].objective)
 
 
 def same_everywhere(found, tol=1e-9):

@@ -50,7 +50,9 @@ class Data(Summarised, ABC):
         """What columns of these rows are multiplied by: the Khatri-Rao product of the other factors, (columns, rank);
         the other factor itself, where there is one."""
         apart = [factors[other] for other in self.columns(mode)]
-        return Others(khatri_rao(apart), apart)
+        if len(apart) == 1:
+            return Others(apart[0], apart)
+        return self.__dict__.setdefault("_others", Recent()).get(mode, apart, lambda own: Others(khatri_rao(own), own))
 
     def columns(self, mode: int) -> Sequence[int]:
         """The modes that columns of X unfolded along `mode` go through, the last one fastest."""
@@ -174,6 +176,22 @@ class Data(Summarised, ABC):
     def working(self) -> AbstractContextManager:
         """A context for work on this data: our threads have the cores, and call BLAS one piece at a time."""
         return self.kernels.alone()
+
+
+class Recent:
+    """What was last computed of some arrays. Copies of them are compared, so that arrays may be written to."""
+
+    def __init__(self):
+        self.key: Any = None
+        self.arrays: list[np.ndarray] = []
+        self.value: Any = None
+
+    def get(self, key: Any, arrays: Sequence[np.ndarray], compute: Callable[[list[np.ndarray]], Any]) -> Any:
+        if key != self.key or not all(map(np.array_equal, self.arrays, arrays)):
+            self.key, self.arrays = None, [A.copy() for A in arrays]
+            self.value = compute(self.arrays)
+            self.key = key
+        return self.value
 
 
 def khatri_rao(factors: Sequence[np.ndarray]) -> np.ndarray:

@@ -40,8 +40,8 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Coordinates(Data):
-    """Time O(nnz rank order) for a product, memory O(nnz order), and for a while a row of `rank` numbers for each of
-    at most `ENTRIES` entries."""
+    """Time O(nnz rank order) for a product; memory O(nnz order) for each mode that is looked at, and for a while a row
+    of `rank` numbers for each of at most `ENTRIES` entries."""
 
     coords: np.ndarray  # (nnz, order), sorted, each once
     values: np.ndarray  # not 0

@@ -7,8 +7,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from ..kernels.records import Others
-from .base import Data, khatri_rao
+from .base import Data, Recent, khatri_rao
 from .coordinates import Coordinates
 from .rows import BLOCK, full_rows
 from .sparse import Sparse
@@ -64,7 +63,8 @@ class Dense(Data):
         product = self.half_product(factors, own, rest)
         if len(own) > 1:
             before, beyond = own[: own.index(mode)], own[own.index(mode) + 1 :]
-            ends = [self.joined(factors, modes) for modes in (before, beyond)]
+            none = np.ones((1, product.shape[1]), self.dtype)
+            ends = [self.joined([factors[m] for m in modes]) if modes else none for modes in (before, beyond)]
             shape = len(ends[0]), self.shape[mode], len(ends[1]), product.shape[1]
             product = self.kernels.contract(product.reshape(shape), *ends)
         return product if after == 1 else product * after
@@ -78,24 +78,19 @@ class Dense(Data):
 
     def half_product(self, factors, own, rest):
         """X times the factors of one half, (columns of the other, rank). The last one that several modes can use is
-        kept: factors are replaced, never written to, so that they are known by their identity."""
-        given, known = [factors[other] for other in rest], self.__dict__.get("_known")
-        if known and known[0] == own and all(A is B for A, B in zip(known[1], given, strict=True)):
-            return known[2]
+        kept."""
         matrix = self.array.transpose(self.axes).reshape(math.prod(self.shape[m] for m in self.halves[0]), -1)
-        before, _ = self.inverse_scale
-        product = self.kernels.dense_product(
-            matrix if own == self.halves[0] else matrix.T, self.joined(factors, rest), before
-        )
-        if len(own) > 1:
-            self.__dict__["_known"] = own, given, product
-        return product
+        matrix, (before, _) = matrix if own == self.halves[0] else matrix.T, self.inverse_scale
 
-    def joined(self, factors, modes):
-        """The Khatri-Rao product of these factors, in the type that is computed with; of none a row of ones."""
-        if not modes:
-            return np.ones((1, next(A.shape[1] for A in factors if A is not None)), self.dtype)
-        return khatri_rao([factors[mode].astype(self.dtype, copy=False) for mode in modes])
+        def product(given):
+            return self.kernels.dense_product(matrix, self.joined(given), before)
+
+        given = [factors[other] for other in rest]
+        return product(given) if len(own) == 1 else self.__dict__.setdefault("_half", Recent()).get(own, given, product)
+
+    def joined(self, factors):
+        """The Khatri-Rao product of these factors, in the type that is computed with."""
+        return khatri_rao([A.astype(self.dtype, copy=False) for A in factors])
 
     # -- rows ------------------------------------------------------------------------------------------
 
@@ -118,16 +113,6 @@ class Dense(Data):
             if height >= dim:
                 known[mode] = rows
             yield rows._replace(first=start)
-
-    def others(self, factors, mode, rows):
-        """One for all blocks of rows."""
-        apart, known = [factors[other] for other in self.columns(mode)], self.__dict__.get("_others")
-        if len(apart) == 1:
-            return Others(apart[0], apart)
-        if known and known[0] == mode and all(A is B for A, B in zip(known[1].factors, apart, strict=True)):
-            return known[1]
-        self.__dict__["_others"] = mode, Others(khatri_rao(apart), apart)
-        return self.__dict__["_others"][1]
 
     @cached_property
     def turned(self):

@@ -38,4 +38,4 @@ def remainder(data: Data, factors: Sequence[np.ndarray], modes: Iterable[int]) -
         return X._replace(values=np.maximum(left, 0, out=left), scale=A.dtype.type(1))
 
     unfolded = {mode: tuple(less(X, mode) for X in data.rows(mode)) for mode in modes}
-    return Remainder(data.shape, data.dtype, 1.0, getattr(data, "source", data), unfolded)
+    return Remainder(data.shape, data.dtype, 1.0, data.source if isinstance(data, Remainder) else data, unfolded)

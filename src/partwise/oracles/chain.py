@@ -168,8 +168,8 @@ def vertex(P: Target, gap: float) -> Atom:
     large to look at every entry it is known that none is positive."""
     place, largest = P.largest()
     vectors = tuple(np.eye(1, dim, k)[0] for dim, k in zip(P.shape, place, strict=True))
-    bound = (largest if isinstance(P, Array) else max(largest, 0.0)) + P.rounding
-    return Atom(vectors, -largest, -bound, "closed" if P.rounding <= gap * abs(largest) else "open", "entries")
+    bound = (largest if P.sees_all else max(largest, 0.0)) + P.rounding
+    return Atom(vectors, -largest, -bound, "closed" if bound - largest <= gap * abs(largest) else "open", "entries")
 
 
 def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = GAP, random_state=0) -> Atom:

@@ -28,6 +28,11 @@ class Target(Protocol):
     settled: float  # growth of a value in a step of the power method at which it has arrived
 
     @property
+    def sees_all(self) -> bool:
+        """Whether `largest` looks at every entry."""
+        ...
+
+    @property
     def rounding(self) -> float:
         """How far off its entries are, in the Frobenius norm, at most."""
         ...
@@ -61,6 +66,7 @@ class Array:
     entries: np.ndarray
     rounding: float = 0.0  # how far off the entries are, in the Frobenius norm, at most
 
+    sees_all = True
     settled = 1e-14  # bounds meet a point only where it is precise
 
     @property
@@ -96,6 +102,10 @@ class Residual:
     diagonal: bool = True  # False: the diagonal of P is 0, whatever X has there
 
     settled = 1e-9  # steps are dear, and nothing is proved
+
+    @property
+    def sees_all(self):
+        return self.small or not self.data.sparse
 
     @property
     def shape(self):
