@@ -66,7 +66,7 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(dense_storage, "LEAST_ROWS", 1)
     monkeypatch.setattr(dense_storage, "MOST_ENTRIES", 40)
     monkeypatch.setattr("partwise.data.coordinates.ENTRIES", 30)
-    monkeypatch.setattr("partwise.data.coordinates.BLOCK", 30)
+    monkeypatch.setattr("partwise.data.coordinates.SPREAD", 30)
     monkeypatch.setattr("partwise.data.dense.BLOCK", 30)
 
 

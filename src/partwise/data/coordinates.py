@@ -14,11 +14,12 @@ from scipy.sparse import coo_array, csr_array
 from ..errors import IncompatibleError
 from ..kernels.records import Others, Rows
 from .base import Data
-from .rows import BLOCK, full_rows, in_unit
+from .rows import full_rows, in_unit
 from .tensor import SparseTensor
 
 ENTRIES = 1 << 19  # listed in the rows that kernels take at a time, at most: each needs a row of a Khatri-Rao product
-MOST = 1 << 31  # entries that may be visited one by one, zeros and all
+SPREAD = 1 << 21  # entries of the rows that are made dense at a time
+MOST = 1 << 30  # entries that may be visited one by one, zeros and all
 
 
 class Unfolding(NamedTuple):
@@ -75,30 +76,31 @@ class Coordinates(Data):
     # -- unfoldings, made when first needed ------------------------------------------------------------
 
     @cached_property
-    def turned(self) -> dict:
+    def known(self) -> dict:
         """What is known of unfoldings, whatever the unit or the type: shared by all variants."""
         return {}
 
     def variant(self, **changes):
-        self.turned  # noqa: B018  # so that there is one to share
-        return super().variant(**changes)
+        data = super().variant(**changes)
+        data.__dict__["known"] = self.known
+        return data
 
     def unfolding(self, mode: int) -> Unfolding:
-        if mode not in self.turned:
+        if mode not in self.known:
             others, n = self.columns(mode), len(self.values)
             # entries are in order, and SciPy counts, does not sort: within a row they stay so
             by_row = coo_array((np.ones(n, bool), (self.coords[:, mode], np.arange(n))), (self.shape[mode], n)).tocsr()
             offsets = np.cumsum([0, *(self.shape[m] for m in others)])
             kind = np.int32 if offsets[-1] < 1 << 31 else np.int64
             places = self.coords[by_row.indices][:, others].astype(kind, copy=False) + offsets[:-1].astype(kind)
-            self.turned[mode] = Unfolding(by_row.indptr.astype(np.int64), by_row.indices, places)
-        return self.turned[mode]
+            self.known[mode] = Unfolding(by_row.indptr.astype(np.int64), by_row.indices, places)
+        return self.known[mode]
 
     def pieces(self, mode: int) -> tuple[Piece, ...]:
         """Rows in pieces of at most `ENTRIES` entries, or one row, columns that occur several times in one of them
         once."""
         key = mode, "pieces"
-        if key not in self.turned:
+        if key not in self.known:
             indptr, _, places = self.unfolding(mode)
             cuts = [0]
             while cuts[-1] < self.shape[mode]:
@@ -109,17 +111,17 @@ class Coordinates(Data):
             for start, stop in pairwise(cuts):
                 columns, indices = distinct(places[indptr[start] : indptr[stop]] - offsets.astype(places.dtype))
                 found.append(Piece(start, stop, indices, np.ascontiguousarray(columns.T)))
-            self.turned[key] = tuple(found)
-        return self.turned[key]
+            self.known[key] = tuple(found)
+        return self.known[key]
 
     def sorted_values(self, mode: int) -> np.ndarray:
         """Stored numbers in the order of an unfolding."""
         if mode == 0:
             return self.values
         key = mode, "values"
-        if key not in self.turned:
-            self.turned[key] = self.values[self.unfolding(mode).order]
-        return self.turned[key]
+        if key not in self.known:
+            self.known[key] = self.values[self.unfolding(mode).order]
+        return self.known[key]
 
     # -- what kernels take -----------------------------------------------------------------------------
 
@@ -197,7 +199,7 @@ class Spread(Data):
         values, others = self.source.sorted_values(mode), self.columns(mode)
         coords, sizes = self.source.coords[self.source.unfolding(mode).order], [self.shape[m] for m in others]
         width = math.prod(sizes)
-        height = max(1, BLOCK // max(width, 1))
+        height = max(1, SPREAD // max(width, 1))
         for start in range(0, self.shape[mode], height):
             stop = min(start + height, self.shape[mode])
             here = slice(indptr[start], indptr[stop])

@@ -38,20 +38,20 @@ class Others(NamedTuple):
     factors: Sequence[np.ndarray] = ()  # empty: B is the whole
 
     @property
-    def whole(self) -> Sequence[np.ndarray]:
+    def all_factors(self) -> Sequence[np.ndarray]:
         return self.factors or (self.B,)
 
     def sums(self) -> np.ndarray:
         """Of the columns of the whole: products of those of its factors. In double precision, as what follows."""
-        return reduce(np.multiply, (F.sum(axis=0, dtype=np.float64) for F in self.whole))
+        return reduce(np.multiply, (F.sum(axis=0, dtype=np.float64) for F in self.all_factors))
 
     def sizes(self) -> np.ndarray:
         """The same of absolute values."""
-        return reduce(np.multiply, (np.abs(F).sum(axis=0, dtype=np.float64) for F in self.whole))
+        return reduce(np.multiply, (np.abs(F).sum(axis=0, dtype=np.float64) for F in self.all_factors))
 
     def gram(self) -> np.ndarray:
         """The Gram matrix of the whole, in the type of B: that of its factors, entry by entry."""
-        return reduce(np.multiply, (F.T @ F for F in self.whole))
+        return reduce(np.multiply, (F.T @ F for F in self.all_factors))
 
 
 class Box(NamedTuple):

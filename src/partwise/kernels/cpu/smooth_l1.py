@@ -123,7 +123,7 @@ def smooth_l1(X, A, others, box, l2, together, deltas):
     (nonnegative factors): the zeros of a row count by the square of the model or by the model, whichever pulls less."""
     kind, rows, (l1, lower, upper) = A.dtype.type, np.arange(A.shape[0]), box
     B, update = others.B, update_of(A, (kind(l1), lower, upper), rows)
-    panel, dim = panel_of(X, B, X.full), min(math.prod(len(F) for F in others.whole), 1 << 62)
+    panel, dim = panel_of(X, B, X.full), min(math.prod(len(F) for F in others.all_factors), 1 << 62)
     totals = Totals(dim, others.sums().astype(kind), others.gram().astype(kind))
     rule = Rule(kind(l2), kind(1 if X.full else X.unlisted), together, deltas.astype(kind))
     threads.map_chunks(
