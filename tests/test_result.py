@@ -21,6 +21,7 @@ from partwise.io.write import summary, write_result
 from partwise.problem import pose
 from partwise.registry import resolve
 from partwise.report import build
+from partwise.result.result import unit_factors
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(3 * RNG.gamma(0.5, size=(20, 3)) @ RNG.gamma(0.5, size=(3, 12))).astype(float)
@@ -194,6 +195,22 @@ def test_weights_and_the_model():
     large = replace(result, factors=(np.ones((2000, 2)),) * 3)
     with pytest.raises(ValueError, match=r"the model has 8e\+09 entries.* from result\.factors"):
         large.reconstruct()
+
+
+EXTREME = {
+    1e300: (1.0, 1e300, 1.0),
+    1e-300: (1e-300, 1.0, 1.0),
+    1e200: (1e200, 1e200, 1e-200),
+    1e-200: (1e-200, 1e-200, 1e200),
+}
+
+
+@pytest.mark.parametrize("product, units", EXTREME.items())
+def test_weights_in_extreme_units(product, units):
+    plain = three_factors()
+    extreme = replace(plain, factors=tuple(unit * A for unit, A in zip(units, plain.factors, strict=True)))
+    assert np.allclose(extreme.weights / product, plain.weights)
+    assert all(map(np.allclose, unit_factors(extreme.factors), unit_factors(plain.factors)))
 
 
 MODES = (Mode("person", tuple(f"p{i}" for i in range(20))), Mode("nm", tuple(np.linspace(250, 300, 12))), Mode("day"))

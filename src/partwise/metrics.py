@@ -18,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 
 from .data.foreign import kruskal_factors
 from .data.names import factor_names
-from .data.units import exponent_of
+from .data.units import exponent_of, product_of_norms, root, unit_columns
 from .data.validation import checked_data
 from .result import Result
 
@@ -72,7 +72,7 @@ def factor_match(one, other, *, combine: str = "mean", weights: bool = False) ->
         raise ValueError(f"combine must be one of {', '.join(map(repr, COMBINE))}, got {combine!r}")
     scores = similarity(one, other)
     if weights:
-        s, t = (np.exp(sum(unit_columns(A)[1] for A in factors)) for factors in checked_pair(one, other))
+        s, t = map(product_of_norms, checked_pair(one, other))
         largest = np.maximum(s[:, None], t)
         scores = scores * (1 - np.divide(np.abs(s[:, None] - t), largest, out=np.zeros_like(scores), where=largest > 0))
     found = assigned(scores)
@@ -137,10 +137,9 @@ def core_consistency(T, factors) -> float:
         raise ValueError(f"T has shape {data.shape}, but the factors are of data of shape {shape}")
     values = stored(data)
     unit = exponent_of(float(np.abs(values).max(initial=0)))
-    columns, logs = zip(*map(unit_columns, given), strict=True)
     # |component|^(1/order), in units of T
-    sizes = np.exp((sum(logs) - unit * math.log(2)) / order)
-    QR = [np.linalg.qr(A) for A in columns]
+    sizes = root(product_of_norms(given, unit), order)
+    QR = [np.linalg.qr(unit_columns(A)[0]) for A in given]
     compressed = np.ldexp(contracted(data, [Q for Q, _ in QR]), -unit)
     G = multiplied(compressed, [np.linalg.pinv(R * sizes) for _, R in QR])
     G[(np.arange(rank),) * order] -= 1
@@ -254,7 +253,7 @@ def uniqueness(factors, *, tol: float = 1e-8) -> Uniqueness:
     ranks = kruskal_ranks(given, tol=tol)
     if rank == 1:
         return Uniqueness(rank, ranks, unique=min(ranks) == 1 or None)
-    grams = [columns.T @ columns for columns, _ in map(unit_columns, given)]
+    grams = [columns.T @ columns for columns, *_ in map(unit_columns, given)]
     for mode in range(order):
         others = np.prod([gram for other, gram in enumerate(grams) if other != mode], axis=0)
         if np.linalg.eigvalsh(others)[0] <= rank * squared(tol):
@@ -341,12 +340,3 @@ def checked_pair(one, other) -> tuple[list[np.ndarray], list[np.ndarray]]:
     if first != second:
         raise ValueError(f"the two are models of data of different shape, {first} and {second}")
     return pair
-
-
-def unit_columns(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Columns divided by their norms, and the logarithms of these; columns of zeros as they are, -inf for them."""
-    largest = np.abs(A).max(axis=0)
-    A = A / np.where(largest > 0, largest, 1)  # or squares of tiny numbers vanish
-    norms = np.linalg.norm(A, axis=0)
-    with np.errstate(divide="ignore"):
-        return A / np.where(norms > 0, norms, 1), np.log(norms) + np.log(largest)

@@ -87,6 +87,23 @@ def moderate(A: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     return (np.ldexp(A, -exponents) if exponents.any() else A), exponents
 
 
+def unit_columns(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns divided by their norms, and the norms as `value * 2**exponent`, in double precision, whatever the units;
+    columns of zeros as they are."""
+    moderated, exponents = moderate(A.astype(np.float64, copy=False), axis=0)
+    norms = np.linalg.norm(moderated, axis=0)
+    return moderated / np.where(norms > 0, norms, 1), norms, exponents[0]
+
+
+def product_of_norms(factors, unit: int = 0) -> np.ndarray:
+    """The product over factors of the norms of their columns, divided by `2**unit`, (rank,); infinite or 0 only where
+    that is no number itself."""
+    _, norms, exponents = zip(*map(unit_columns, factors), strict=True)
+    values, powers = np.frexp(norms)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(np.prod(values, axis=0), np.sum(powers, axis=0) + np.sum(exponents, axis=0) - unit)
+
+
 def comparable(values: np.ndarray, kind: np.dtype) -> np.ndarray:
     """Nonnegative values in steps of `sqrt(eps)` of the largest, eps that of a type: those that differ by the rounding
     of sums, which depends on the storage of X, are equal, and the first of them is picked in any case."""

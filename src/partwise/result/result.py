@@ -12,6 +12,7 @@ import numpy as np
 from ..data import as_data
 from ..data.base import khatri_rao
 from ..data.names import Mode, factor_names, matrix_only
+from ..data.units import product_of_norms, unit_columns
 from ..data.validation import checked_data
 from ..losses import Loss
 from ..problem import Factors
@@ -74,7 +75,7 @@ class Result:
     @property
     def weights(self) -> np.ndarray:
         """The norm of each component, the product of its norms in all modes, (rank,)."""
-        return np.prod([np.linalg.norm(A.astype(np.float64, copy=False), axis=0) for A in self.factors], axis=0)
+        return product_of_norms(self.factors)
 
     @property
     def shares(self) -> np.ndarray:
@@ -198,8 +199,7 @@ def model_of(factors: Factors) -> np.ndarray:
 
 def unit_factors(factors: Factors) -> Factors:
     """The factors with their columns divided by their norms; columns of zeros as they are."""
-    norms = [np.linalg.norm(A.astype(np.float64, copy=False), axis=0) for A in factors]
-    return tuple(A / np.where(norm > 0, norm, 1).astype(A.dtype) for A, norm in zip(factors, norms, strict=True))
+    return tuple(unit_columns(A)[0].astype(A.dtype, copy=False) for A in factors)
 
 
 @dataclass(frozen=True)
