@@ -60,6 +60,39 @@ def test_a_matrix_is_the_tensor_of_order_two(store):
     assert model.result_.W.shape == (20, 3)
     assert np.allclose(model.transform(X), weights, atol=1e-2 * weights.max())
     assert model.inverse_transform(weights).shape == (20, 15)
+    assert np.allclose(model.inverse_transform(sparse.csr_array(weights)), model.inverse_transform(weights))
+    assert np.allclose(model.inverse_transform(weights.tolist()), model.inverse_transform(weights))
+
+
+def test_structures_hold_in_the_factors_shown():
+    """Columns that may have any scale have norm 1, the others are those of the structure."""
+    known = PLANTED.factors[1]
+    model = pw.NTF(3, structures=["simplex", s.Fixed(known), "sparse(4, 'component')"], random_state=0, tol=1e-3)
+    weights = model.fit_transform(PLANTED.X)
+    assert np.allclose(model.factors_[0].sum(axis=1), 1)
+    assert np.array_equal(model.factors_[1], known)
+    assert np.allclose(np.linalg.norm(model.factors_[2], axis=0), 1)
+    assert np.allclose(model.weights_, np.linalg.norm(model.result_.factors[2], axis=0))
+    assert np.allclose(weights, model.factors_[0] * model.weights_)
+    assert np.allclose(model.inverse_transform(weights), model.result_.reconstruct())
+    assert np.allclose(model.transform(PLANTED.X), weights, atol=1e-2 * weights.max())
+
+
+def test_of_a_held_part_alone_the_scale_stays():
+    held = np.where(np.arange(3) == 1, PLANTED.factors[1], np.inf)
+    box = s.Box(np.where(np.isinf(held), 0, held), held)
+    model = pw.NTF(3, structures=[None, box, None], random_state=0, tol=1e-3).fit(PLANTED.X)
+    assert np.array_equal(model.factors_[1][:, 1], held[:, 1])
+    assert np.allclose(np.linalg.norm(model.factors_[1][:, [0, 2]], axis=0), 1)
+
+
+def test_weights_in_extreme_units():
+    plain = pw.NTF(3, random_state=0).fit(PLANTED.X)
+    for unit in (2.0**900, 2.0**-900):
+        model = pw.NTF(3, random_state=0)
+        weights = model.fit_transform(unit * PLANTED.X)
+        assert np.allclose(model.weights_ / unit, plain.weights_, rtol=1e-6)
+        assert np.allclose(model.inverse_transform(weights / unit), plain.result_.reconstruct())
 
 
 def test_structures_hold_for_other_slices_too():
@@ -125,6 +158,9 @@ def test_wrong_data_get_a_sentence():
         MODEL.transform(PLANTED.X[0])
     with pytest.raises(ValueError, match=r"weights of shape \(n_samples, 3\)"):
         MODEL.inverse_transform(np.ones((4, 2)))
+    for given, message in ((np.ones(3), "Reshape"), ([1.0, 2.0, 3.0], "Reshape"), (np.full((4, 3), np.nan), "12 NaN")):
+        with pytest.raises(ValueError, match=f"weights .*{message}"):
+            MODEL.inverse_transform(given)
     with pytest.raises(ValueError, match="Negative values in data"):
         pw.NTF(2).fit(-PLANTED.X)
     with pytest.raises(NotFittedError):

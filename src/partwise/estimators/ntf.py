@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import as_data
 from ..data.base import khatri_rao
+from ..data.names import factor_names
+from ..data.units import product_of_norms
 from ..data.validation import checked_data
 from ..factorize import factorize
 from ..losses import Loss
@@ -53,8 +56,9 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_init : int or None
         Number of starts; the best is kept. None: 1, and where `admm` solves for sets that are not convex up to 4.
     normalize : bool
-        True: the columns of `factors_` have norm 1, and `weights_` are the sizes of the parts, as TensorLy has it.
-        False: `factors_` are those of `result_`, as the structures want them, and `weights_` are 1.
+        True: the columns of `factors_` have norm 1, as TensorLy has it, where their structure allows any scale; those
+        on a simplex, say, or held, bounded or penalised, stay as they are. `weights_` are the norms taken out.
+        False: `factors_` are those of `result_`, and `weights_` are 1.
     modes : list of str, or dict of str to labels or None, optional
         Names of the modes in order, and what stands along them, for pictures and reports.
     random_state : int, RandomState or None
@@ -71,7 +75,7 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     factors_ : list of ndarray, each of shape (dim, n_components)
         One for each mode.
     weights_ : ndarray of shape (n_components,)
-        The sizes of the parts.
+        The product of the norms taken out of each part: its size, where all factors allow any scale.
     n_components_ : int
         Number of parts.
     n_iter_ : int
@@ -183,7 +187,7 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         loss = resolve("loss", self.loss)
         result = self._factorize(
             X,
-            self.result_.rank,
+            self.n_components_,
             structures=[nonnegative(for_new_samples(first, "structures[0]", "it")), *map(Fixed, held)],
             # with the parts held the problem is convex (for 1 <= beta <= 2) and smooth: every solver ends at the same
             solver="auto" if loss.smooth else self.solver,
@@ -192,30 +196,45 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             normalize=None,
             sort=False,
         )
-        return result.factors[0] * self._scales(parts).astype(X.dtype)
+        return result.factors[0] * self._norms_taken_out(1).astype(X.dtype)
 
     def inverse_transform(self, X):
         """Slices from weights of shape (n_samples, n_components), as `transform` gives them: an array of the order of
         the data."""
         check_is_fitted(self)
-        X = np.asarray(check_weights(X, self.n_components_))
+        given = check_weights(checked_data(X, "weights"), self.n_components_)
+        X = given.toarray() if issparse(given) else given
         parts = self.factors_[1:]
         return (X @ khatri_rao(parts).T).reshape(len(X), *(len(B) for B in parts))
 
     def _learn(self, result: Result) -> np.ndarray:
         """Keep the result as attributes; returns the first factor, with the weights."""
         self.result_ = result
-        self.factors_ = list(unit_factors(result.factors) if self.normalize else result.factors)
+        scalable = self._scalable()
+        self.factors_ = [
+            np.where(free, unit, A)
+            for free, unit, A in zip(scalable, unit_factors(result.factors), result.factors, strict=True)
+        ]
         kind = result.factors[0].dtype
-        self.weights_ = result.weights.astype(kind) if self.normalize else np.ones(result.rank, kind)
+        self.weights_ = self._norms_taken_out(0).astype(kind)
         self.n_components_ = result.rank
         self.n_iter_ = result.n_iter
         self.reconstruction_err_ = result.relative_error * result.data_norm
-        return result.factors[0] * self._scales(result.factors[1:]).astype(kind)
+        return result.factors[0] * self._norms_taken_out(1).astype(kind)
 
-    def _scales(self, parts: Sequence[np.ndarray]) -> np.ndarray:
-        """What a part of the result is times that of `factors_`, the first mode apart."""
-        return np.prod([np.linalg.norm(B, axis=0) if self.normalize else np.ones(B.shape[1]) for B in parts], axis=0)
+    def _scalable(self) -> list[np.ndarray]:
+        """Which columns of each factor have norm 1 in `factors_`, (rank,)."""
+        names, rank = factor_names(len(self.result_.shape)), self.result_.rank
+        bound = (
+            stated.bind(A.shape, transposed=name == "H", name=name)
+            for stated, A, name in zip(self.result_.structures, self.result_.factors, names, strict=True)
+        )
+        return [structure.scalable(rank) & self.normalize for structure in bound]
+
+    def _norms_taken_out(self, first: int) -> np.ndarray:
+        """What a part of the result is times that of `factors_`, in the modes from `first` on."""
+        pairs = zip(self._scalable()[first:], self.result_.factors[first:], strict=True)
+        return product_of_norms([np.where(free, A, np.eye(len(A), 1)) for free, A in pairs])
 
     def _factorize(self, X, rank, **settings) -> Result:
         result = factorize(
