@@ -206,7 +206,7 @@ def test_transform_keeps_structures_that_make_sense_for_new_rows():
 
 
 def bad_values():
-    for value, said in ((np.nan, "X contains 1 NaN entries"), (np.inf, "X contains 1 infinite entries")):
+    for value, said in ((np.nan, "X contains 1 NaN entry"), (np.inf, "X contains 1 infinite entry")):
         spoilt = X.copy()
         spoilt[2, 3] = value
         for store in (np.asarray, sparse.csr_array, pd.DataFrame):

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 import partwise as pw
 from partwise import structures as s
-from partwise.datasets import make_parts
+from partwise.datasets import make_cp, make_parts
 
 from .conformance.tables import shuffled_csr
 
@@ -255,6 +255,64 @@ def test_a_flag_that_claims_order_is_not_believed():
     disordered = shuffled_csr(X)
     disordered.has_canonical_format = disordered.has_sorted_indices = True
     assert np.allclose(DOORS["factorize"](disordered).W, DOORS["factorize"](sparse.csr_array(X)).W)
+
+
+# -- tensors ------------------------------------------------------------------------------------------------
+
+PLACES = [[0, 0, 0], [1, 1, 1]]
+NO_TENSOR = {
+    "ragged coords": ([[0, 1, 2], [1]], [1.0, 2.0], None, "the coords of a SparseTensor must be an array"),
+    "ragged values": (PLACES, [[1.0], [1.0, 2.0]], None, "the values of a SparseTensor must be an array"),
+    "values without coords": ([], [1.0, 2.0], (2, 2, 2), r"as many values; got coords of shape \(0, 3\)"),
+    "turned coords": (np.zeros((3, 5), int), np.ones(5), None, "pass coords.T$"),
+    "text in the shape": (PLACES, [1.0, 2.0], ("a", 2, 2), "whole numbers >= 1, one for each mode; got .'a'"),
+    "a number as shape": (PLACES, [1.0, 2.0], 8, "whole numbers >= 1, one for each mode; got 8"),
+    "shape of other order": (PLACES, [1.0, 2.0], (2, 2), r"must be 3 whole numbers, as coords say; got \(2, 2\)"),
+    "beyond the shape": (PLACES, [1.0, 2.0], (2, 2, 1), "places are counted from 0"),
+    "beyond int64": (np.array(PLACES, np.uint64) + np.uint64(2**63), [1.0, 2.0], None, "coords go up to 9223372036854"),
+    "text values": (PLACES, ["a", "b"], None, "values of a SparseTensor must be real numbers, got an array of <U1"),
+    "complex values": (PLACES, [1j, 1.0], None, "values of a SparseTensor must be real numbers, .* complex128"),
+    "order 1": ([[0], [1]], [1.0, 2.0], None, "two modes or more"),
+    "order 1, no entries": ([], [], (3,), "two modes or more"),
+}
+
+
+@pytest.mark.parametrize("coords, values, shape, sentence", NO_TENSOR.values(), ids=NO_TENSOR)
+def test_what_is_no_sparse_tensor_gets_a_sentence(coords, values, shape, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        pw.SparseTensor(coords, values, shape)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_entries_that_add_up_to_infinity_are_infinite(kind):
+    large = 0.6 * np.finfo(kind).max
+    for coords in ([[0, 0, 0], [0, 0, 0], [1, 1, 1]], [[0, 0], [0, 0], [1, 1]]):
+        T = pw.SparseTensor(coords, np.array([large, large, 1.0], kind))
+        with pytest.raises(ValueError, match=r"X contains 1 infinite entry: .* drop the"):
+            pw.factorize(T, 1)
+    T = pw.SparseTensor(PLACES, np.array([large, large], kind))
+    assert pw.factorize(T, 2, random_state=0).relative_error < 1e-3
+
+
+def test_complex_numbers_in_sparse_matrices_are_refused():
+    with pytest.raises(ValueError, match=r"Complex data not supported$"):
+        pw.factorize(sparse.csr_array(X + 1j), 2)
+
+
+def test_nested_lists_of_any_order():
+    T = make_cp((3, 2, 2, 3, 2, 2), 1, random_state=0).X
+    assert np.array_equal(*(pw.factorize(given, 1, random_state=0).factors[0] for given in (T, T.tolist())))
+    nest: list = []
+    nest += [nest] * 9
+    with pytest.raises(ValueError, match=r"must be a matrix or tensor of numbers.* object of type list"):
+        pw.factorize(nest, 1)
+
+
+@pytest.mark.parametrize("door", ["NMF", "Dictionary", "function"])
+def test_tensors_at_the_doors_of_matrices_are_shown_others(door):
+    for T in (np.ones((3, 3, 3)), pw.SparseTensor(PLACES, [1.0, 2.0])):
+        with pytest.raises(ValueError, match=r"a matrix of numbers.*3 modes, which pw.NTF and pw.factorize take"):
+            DOORS[door](T)
 
 
 # -- the largest numbers there are --------------------------------------------------------------------------

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..checks import is_positive_int
 from ..errors import NotAMatrixError
+
+LARGEST = int(np.iinfo(np.int64).max) - 1  # place of an entry: one more is a size
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +39,14 @@ class SparseTensor:
     shape: tuple[int, ...] = None  # type: ignore[assignment]  # it is known once the tensor is made
 
     def __post_init__(self):
-        coords, values = np.asarray(self.coords), np.asarray(self.values)
-        if coords.size == 0 and self.shape is not None:
-            coords, values = np.zeros((0, len(self.shape)), np.int64), values.reshape(0)
-        check_coords(coords, values)
+        coords, values = as_array(self.coords, "coords"), as_array(self.values, "values")
+        shape = None if self.shape is None else checked_shape(self.shape)
+        if coords.size == 0 and shape is not None:
+            coords = np.zeros((0, len(shape)), np.int64)
+        check_coords(coords, values, shape)
         coords = coords.astype(np.int64, copy=False)  # small types have no room for -1, or for a size
         top = coords.max(axis=0, initial=-1) + 1
-        shape = tuple(top.tolist()) if self.shape is None else checked_shape(self.shape, coords.shape[1])
+        shape = tuple(top.tolist()) if shape is None else shape
         if coords.size and (coords.min() < 0 or np.any(top > shape)):
             raise ValueError(
                 f"coords go from {coords.min(axis=0).tolist()} to {(top - 1).tolist()}, and a tensor of shape {shape} "
@@ -77,7 +81,14 @@ class SparseTensor:
         )
 
 
-def check_coords(coords: np.ndarray, values: np.ndarray) -> None:
+def as_array(given, name: str) -> np.ndarray:
+    try:
+        return np.asarray(given)
+    except Exception as error:  # lists of different lengths, or what other libraries raise
+        raise NotAMatrixError(f"the {name} of a SparseTensor must be an array; these give none ({error})") from error
+
+
+def check_coords(coords: np.ndarray, values: np.ndarray, shape: tuple[int, ...] | None) -> None:
     if coords.ndim != 2 or coords.dtype.kind not in "iu" or values.ndim != 1 or len(values) != len(coords):
         turned = coords.ndim == 2 and coords.shape[1] == values.size
         raise NotAMatrixError(
@@ -85,12 +96,19 @@ def check_coords(coords: np.ndarray, values: np.ndarray) -> None:
             f"shape {coords.shape} and type {coords.dtype}, values of shape {values.shape}"
             + (": pass coords.T" if turned else "")
         )
+    if values.dtype.kind not in "biufO":
+        raise NotAMatrixError(f"the values of a SparseTensor must be real numbers, got an array of {values.dtype}")
+    order = coords.shape[1]
+    if shape is not None and len(shape) != order:
+        raise ValueError(f"the shape of a SparseTensor must be {order} whole numbers, as coords say; got {shape}")
+    if order < 2:
+        raise NotAMatrixError(f"a SparseTensor has two modes or more; got coords of shape {coords.shape}, of {order}")
+    if coords.size and coords.max() > LARGEST:
+        raise ValueError(f"coords go up to {coords.max()}, and places in a SparseTensor are at most {LARGEST}")
 
 
-def checked_shape(shape, order: int) -> tuple[int, ...]:
+def checked_shape(shape) -> tuple[int, ...]:
     sizes = tuple(shape) if isinstance(shape, tuple | list | np.ndarray) else ()
-    if len(sizes) != order or any(int(size) != size or size < 1 for size in sizes):
-        raise ValueError(
-            f"the shape of a SparseTensor must be {order} whole numbers >= 1, as coords say; got {shape!r}"
-        )
+    if not sizes or not all(map(is_positive_int, sizes)):
+        raise ValueError(f"the shape of a SparseTensor must be whole numbers >= 1, one for each mode; got {shape!r}")
     return tuple(map(int, sizes))

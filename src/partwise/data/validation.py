@@ -21,17 +21,18 @@ OFF_DIAGONAL = "off-diagonal"
 SYMMETRIES = (False, True, OFF_DIAGONAL)  # what `symmetric` may be
 INTERVAL = 60.0  # seconds between checkpoints, unless the user says otherwise
 DTYPES = (np.float64, np.float32)
+MOST_NESTED = 16  # lists inside each other that are taken for a tensor
 SPARSE = ("csr", "csc")  # other sparse formats are converted
 
 
 def checked_data(X, name="X", any_order=False):
     """X as a float array or CSR/CSC matrix, of its own precision where that is float32 or float64; where it may have
     `any_order`, as a tensor too."""
-    X = as_matrix(X, name)
+    X = as_matrix(X, name, any_order)
+    if not any_order and getattr(X, "ndim", 2) > 2:
+        raise not_a_matrix(name, f"got a tensor with {X.ndim} modes, which pw.NTF and pw.factorize take")
     if isinstance(X, SparseTensor):
-        X = checked_tensor(X, name) if any_order else X
-        if X.ndim > 2 and not any_order:
-            raise not_a_matrix(name, f"got a tensor with {X.ndim} modes, for pw.factorize and pw.NTF")
+        X = checked_tensor(X, name)
         X = csr_array((X.values, tuple(X.coords.T)), shape=X.shape) if X.ndim == 2 else X
     try:
         if not isinstance(X, SparseTensor):
@@ -41,21 +42,27 @@ def checked_data(X, name="X", any_order=False):
     except (TypeError, ValueError) as error:
         first, *rest = str(error).splitlines()  # which show the array, and may say what to do
         advice = "".join(f". {line}" for line in rest if line.startswith("Reshape"))
-        raise not_a_matrix(name, f"{first.rstrip(':')}{advice}") from error
+        raise not_a_matrix(name, f"{first.rstrip(':')}{advice}", any_order) from error
     if 0 in X.shape:
-        raise not_a_matrix(name, f"got a tensor without entries, of shape {X.shape}")
-    values = X.data if issparse(X) else getattr(X, "values", X)
-    for bad, is_bad in (("NaN", np.isnan), ("infinite", np.isinf)):
-        count = sum(np.count_nonzero(is_bad(rows)) for rows in np.array_split(values, 64))
-        if count:
-            raise ValueError(
-                f"{name} contains {count} {bad} entries: partwise takes finite numbers only, no missing values yet. "
-                "Fill them in, with sklearn.impute for one, or drop the rows or columns that hold them."
-            )
+        raise not_a_matrix(name, f"got a tensor without entries, of shape {X.shape}", any_order)
+    check_finite(X.data if issparse(X) else getattr(X, "values", X), name, X.ndim)
     return X
 
 
-def as_matrix(X, name="X"):
+def check_finite(values: np.ndarray, name: str, order: int) -> None:
+    """Raise an error if some of the values of X are not finite."""
+    for bad, is_bad in (("NaN", np.isnan), ("infinite", np.isinf)):
+        count = sum(np.count_nonzero(is_bad(rows)) for rows in np.array_split(values, 64))
+        if count:
+            way_out = "Fill them in, with sklearn.impute for one, or drop the rows or columns that hold them."
+            way_out = way_out if order == 2 else "Fill them in, or drop the slices that hold them."
+            raise ValueError(
+                f"{name} contains {count} {bad} {'entry' if count == 1 else 'entries'}: partwise takes finite numbers "
+                f"only, no missing values yet. {way_out}"
+            )
+
+
+def as_matrix(X, name="X", any_order=False):
     """X as an array, a frame, or a CSR/CSC matrix with valid indices: what is safe to hand to scikit-learn's checks and
     to compiled code. Of an AnnData object, its matrix.
 
@@ -70,44 +77,47 @@ def as_matrix(X, name="X"):
             f"{name} has masked entries: partwise does not take missing values yet. Fill them in, or drop them."
         )
     if issparse(X):
-        return checked_sparse(X, name)
+        return checked_sparse(X, name, any_order)
     if isinstance(X, SparseTensor):
         return X
     if hasattr(type(X), "columns") and offers_array(type(X)):  # a frame
         return X
-    if not (offers_array(type(X)) or (isinstance(X, list | tuple) and is_nested(X))):
-        raise not_a_matrix(name, f"got {described(X)}")
+    deepest = MOST_NESTED if any_order else 4
+    if not (offers_array(type(X)) or (isinstance(X, list | tuple) and is_nested(X, deepest - 1))):
+        raise not_a_matrix(name, f"got {described(X)}", any_order)
     try:
         X = np.asarray(X)
     except Exception as error:  # other libraries raise all kinds of things, for data on a GPU for one
-        raise not_a_matrix(name, f"{type(X).__name__} gives no array ({error})") from error
-    return as_numbers(X, name)
+        raise not_a_matrix(name, f"{type(X).__name__} gives no array ({error})", any_order) from error
+    return as_numbers(X, name, any_order)
 
 
-def as_numbers(values: np.ndarray, name: str) -> np.ndarray:
-    """An array without text or dates, in the byte order of this machine and at most double precision."""
+def as_numbers(values: np.ndarray, name: str, any_order: bool) -> np.ndarray:
+    """An array of real numbers, not text or dates, in the byte order of this machine and at most double precision."""
     objects, kind = values.dtype.kind == "O", values.dtype.kind
     if kind in "SUMmVT" or (objects and any(issubclass(cell, str | bytes) for cell in set(map(type, values.flat)))):
-        raise not_a_matrix(name, f"got an array of {'text' if objects else values.dtype}")
+        raise not_a_matrix(name, f"got an array of {'text' if objects else values.dtype}", any_order)
+    if kind == "c":
+        raise not_a_matrix(name, "Complex data not supported", any_order)
     if objects or (kind == "f" and values.dtype.itemsize > 8):
         try:
             with np.errstate(over="ignore"):  # what is too large for a double becomes infinite, and is told of as such
                 return values.astype(np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            raise not_a_matrix(name, str(error)) from error
+            raise not_a_matrix(name, str(error), any_order) from error
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
-def checked_sparse(X, name: str):
+def checked_sparse(X, name: str, any_order: bool):
     """A new CSR or CSC matrix with the arrays of X, once all their indices are in range."""
     if X.ndim != 2:
-        raise not_a_matrix(name, f"got a sparse array with {X.ndim} dimensions")
+        raise not_a_matrix(name, f"got a sparse array with {X.ndim} dimensions", any_order)
     try:
         if X.format not in SPARSE:
             coo = X.tocoo(copy=False)
-            return checked_sparse(sparse.coo_array((coo.data, coo.coords), shape=coo.shape).tocsr(), name)
+            return checked_sparse(sparse.coo_array((coo.data, coo.coords), shape=coo.shape).tocsr(), name, any_order)
         make = sparse.csr_array if X.format == "csr" else sparse.csc_array
-        values = as_numbers(np.asarray(X.data), name)
+        values = as_numbers(np.asarray(X.data), name, any_order)
         X = make((values, X.indices, X.indptr), shape=X.shape, copy=False)
     except NotAMatrixError:
         raise
@@ -125,12 +135,18 @@ def checked_sparse(X, name: str):
 
 
 def checked_tensor(X: SparseTensor, name: str) -> SparseTensor:
-    """With values as floating-point numbers."""
-    if X.ndim < 2:
-        raise not_a_matrix(name, f"got a sparse tensor with {X.ndim} mode")
-    values = as_numbers(X.values, name)
+    """With values as floating-point numbers, whose sums over entries at the same place are finite."""
+    values = as_numbers(X.values, name, any_order=True)
     if values.dtype not in DTYPES:
         values = values.astype(np.float32 if values.dtype == np.float16 else np.float64)
+    check_finite(values, name, X.ndim)
+    largest = max(values.max(initial=0), -values.min(initial=0))
+    if largest > np.finfo(values.dtype).max / max(len(values), 1):  # or no sum is infinite
+        _, place = np.unique(X.coords, axis=0, return_inverse=True)
+        with np.errstate(over="ignore"):
+            sums = np.zeros(len(values), values.dtype)
+            np.add.at(sums, place.reshape(-1), values)
+        check_finite(sums, name, X.ndim)
     return replace(X, values=values)
 
 
@@ -154,13 +170,13 @@ def offers_array(kind: type) -> bool:
     return issubclass(kind, array | memoryview | range) or any(hasattr(kind, name) for name in protocols)
 
 
-def is_nested(X, depth: int = 3) -> bool:
-    """Whether it is a list of numbers or arrays, or of such lists: deeper ones are no matrix in any case."""
+def is_nested(X, depth: int) -> bool:
+    """Whether it is a list of numbers or arrays, or of such lists, at most so many inside each other."""
     kinds = set(map(type, X))
     lists = {kind for kind in kinds if issubclass(kind, list | tuple)}
     plain = all(issubclass(kind, Number | str | bytes | None) or offers_array(kind) for kind in kinds - lists)
-    inner = (item for item in X if type(item) in lists) if lists else ()
-    return plain and (not lists or (depth > 0 and all(is_nested(item, depth - 1) for item in inner)))
+    inner = {id(item): item for item in X if type(item) in lists} if lists else {}  # a list that is in it twice, once
+    return plain and (not lists or (depth > 0 and all(is_nested(item, depth - 1) for item in inner.values())))
 
 
 def described(X) -> str:
@@ -170,8 +186,9 @@ def described(X) -> str:
     return f"an object of type {type(X).__name__}: make a NumPy array of it first"
 
 
-def not_a_matrix(name: str, why: str) -> NotAMatrixError:
-    return NotAMatrixError(f"{name} must be a matrix of numbers, dense or sparse: {why}")
+def not_a_matrix(name: str, why: str, any_order: bool = False) -> NotAMatrixError:
+    wanted = "matrix or tensor" if any_order else "matrix"
+    return NotAMatrixError(f"{name} must be a {wanted} of numbers, dense or sparse: {why}")
 
 
 def checked_random_state(random_state) -> np.random.RandomState:

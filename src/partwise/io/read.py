@@ -51,7 +51,7 @@ def read(path: str | Path, key: str | None = None) -> Table:
         raise ValueError(f"{path.name}: a key is for .npz files only")
     table = reader(path, key) if reader is read_npz else reader(path)
     with naming(path):
-        X = table.X if isinstance(table.X, SparseTensor) else as_matrix(table.X, "its content")
+        X = table.X if isinstance(table.X, SparseTensor) else as_matrix(table.X, "its content", any_order=True)
         if X.ndim < 2 or X.dtype.kind not in "biuf" or 0 in X.shape:
             raise ValueError(f"it holds an array of shape {X.shape} and type {X.dtype}")
     return Table(X, table.feature_names)
