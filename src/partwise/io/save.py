@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..data.names import checked_modes
+from ..data.names import Mode, checked_modes
 from ..data.validation import DTYPES, SYMMETRIES
 from ..errors import ArchiveError
 from ..problem import Factors
@@ -54,13 +54,21 @@ def check(result: Result) -> None:
         "certificate": len(about.violations) == len(shape) and not any(map(math.isnan, about.violations)),
         "tolerance": 0 <= about.tol < math.inf,
         "zero components": all(0 <= k < result.rank for k in about.zero_components),
-        "modes": checked_modes(result.modes, shape) == result.modes,
+        "modes": as_stated(result.modes, shape) == result.modes,
         "path": all(isinstance(step, PathStep) and step.of(shape) for step in path),
     }
     for what, right in holds.items():
         if not right:
             raise ArchiveError(f"what it says of the {what} cannot be")
     repr((result, result.loss, result.structures)), str(about)  # nonsense in them shows here
+
+
+def as_stated(modes, shape: tuple[int, ...]) -> tuple[Mode, ...]:
+    """The modes as `factorize` would have them."""
+    try:
+        return checked_modes(modes, shape)
+    except (TypeError, ValueError) as error:
+        raise ArchiveError(f"what it says of the modes cannot be: {error}") from error
 
 
 def check_factors(factors: Factors) -> None:
