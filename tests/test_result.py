@@ -16,6 +16,7 @@ from partwise import structures as s
 from partwise.cli import main
 from partwise.data import as_data
 from partwise.data.names import Mode
+from partwise.errors import ArchiveError
 from partwise.io import load
 from partwise.io.write import summary, write_result
 from partwise.problem import pose
@@ -224,9 +225,9 @@ def test_modes_are_carried_along(tmp_path):
     assert about["modes"][0] == {"name": "person", "labels": list(MODES[0].labels)}
     assert about["modes"][1]["labels"] == list(MODES[1].labels)
     assert about["modes"][2] == {"name": "day", "labels": None}
-    with pytest.raises(ValueError, match="the mode 'a' has size 20, and there are 19 labels"):
+    with pytest.raises(ArchiveError, match="the modes cannot be: the mode 'a' has size 20, and there are 19 labels"):
         three_factors(modes=(Mode("a", ("x",) * 19), *MODES[1:])).save(tmp_path / "r.partwise")
-    with pytest.raises(ValueError, match="what it says of the modes cannot be"):
+    with pytest.raises(ArchiveError, match="what it says of the modes cannot be"):
         three_factors(modes=(Mode("a", (1.0, "x") * 10), *MODES[1:])).save(tmp_path / "r.partwise")
 
 
@@ -279,6 +280,16 @@ def test_tensorly_takes_the_model():
     assert np.allclose(cp.to_tensor(), result.reconstruct())
     assert np.allclose(cp.weights, result.weights)
     assert all(np.allclose(np.linalg.norm(A, axis=0), 1) for A in cp.factors)
+
+
+def test_dollars_are_no_formula(tmp_path):
+    for size, mode in ((20, 0), (5, 2)):  # the heaviest, and all of them
+        odd = Mode("$\\frac$ a_$", tuple(f"${i}\\$ ^$" for i in range(size)))
+        result = three_factors(modes=tuple(odd if i == mode else other for i, other in enumerate(MODES)))
+        result.report(tmp_path / "page.html")
+        figure = result.plot.modes()
+        figure.canvas.draw()
+        assert figure.axes[mode].get_title() == odd.name
 
 
 def test_factorize_takes_names_of_modes():

@@ -70,7 +70,7 @@ def modes(result: Result):
             draw_mode(ax, mode, A[:, k] / largest)
             ax.set_ylim(-1.05 if A.min() < 0 else 0, 1.05)
     for ax, mode in zip(axes[0], named, strict=True):
-        ax.set_title(mode.name, fontsize=10)
+        ax.set_title(mode.name, fontsize=10, parse_math=False)
     return fig
 
 
@@ -88,13 +88,13 @@ def draw_mode(ax, mode: Mode, values: np.ndarray) -> None:
         ax.xaxis.get_major_locator().set_params(integer=True)
         return
     if values.size <= MOST_LABELS:
-        ax.set_xticks(range(values.size), [str(label)[:20] for label in mode.labels], rotation=90)
+        ax.set_xticks(range(values.size), [str(label)[:20] for label in mode.labels], rotation=90, parse_math=False)
         return
     ax.set_xticks([])
     top = np.argsort(-np.abs(values), kind="stable")[:HEAVIEST]
     text = "\n".join(str(mode.labels[i])[:20] for i in top if values[i])
     behind = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1}
-    ax.text(1, 1, text, ha="right", va="top", fontsize=6, transform=ax.transAxes, bbox=behind)
+    ax.text(1, 1, text, ha="right", va="top", fontsize=6, transform=ax.transAxes, bbox=behind, parse_math=False)
 
 
 def convergence(result: Result):
