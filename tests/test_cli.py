@@ -176,7 +176,7 @@ BAD_OPTIONS = {
     "--structure 1:simplex --structure-w simplex": "structures says what structure_W and structure_H say",
     "--structure 1:simple": "unknown structure 'simple'",
     "--modes a": "modes must name every mode of X once",
-    "--normalize A3": "normalize must be 'balanced', None, 'W', 'H'",
+    "--normalize A3": "that X does not have: say balanced, none, W, H, or with a norm such as H:l1",
     "--resume none": "none: no such file",
     "--checkpoint none/run": "is not a folder",
 }
@@ -396,7 +396,14 @@ TENSORS = {
 def test_fit_takes_tensors(name, write, tmp_path, capsys):
     write(tmp_path / name)
     out = tmp_path / "out"
-    options = ["--structure", "A2:box(0, 2)", "--structure", "time:nonnegative & l1(1e-6)", "--modes", "who,what,time"]
+    options = [
+        "--structure",
+        "A2:box(0, 2)",
+        "--structure",
+        "time:nonnegative & l1(1e-6)",
+        "--modes",
+        "who, what ,time",
+    ]
     assert main(["fit", str(tmp_path / name), "--rank", "2", "--out", str(out), *options, "--tol", "1e-6"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("read a tensor of 6 x 5 x 4\n")
@@ -414,7 +421,7 @@ BAD_FOR_TENSORS = {
     "--structure-w simplex": "--structure-w is for matrices, and X has 3 modes: use --structure MODE:S",
     "--structure 4:simplex": "does not have: name one of 1, 2, 3, A1, A2, A3",
     "--structure time:simplex": "does not have: name one of 1, 2, 3, A1, A2, A3",
-    "--normalize H": "normalize must be 'balanced', None, 'A1', 'A2', 'A3'",
+    "--normalize H": "does not have: say balanced, none, A1, A2, A3, or with a norm such as A3:l1",
 }
 
 

@@ -161,7 +161,9 @@ def parser() -> Parser:
         metavar="MODE:S",
         help="structure of the factor of a mode, by number or name, such as '1:simplex'; once for each",
     )
-    fit_.add_argument("--modes", metavar="NAMES", help="names of the modes, separated by commas, in order")
+    fit_.add_argument(
+        "--modes", type=names_of_modes, metavar="NAMES", help="names of the modes, separated by commas, in order"
+    )
     fit_.add_argument("--symmetric", action="store_true", help="all factors are one, for similarities")
     fit_.add_argument(
         "--off-diagonal",
@@ -239,6 +241,10 @@ def mode_and_text(text: str) -> tuple[str, str]:
     return mode.strip(), structure.strip()
 
 
+def names_of_modes(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
 def scale(text: str) -> str:
     if text not in SCALES and not TENSOR_SCALE.fullmatch(text):
         raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {', '.join(map(repr, SCALES))})")
@@ -247,7 +253,7 @@ def scale(text: str) -> str:
 
 def fit(options) -> int:
     table = read(options.file, options.key)
-    check_matrix_options(options, table.X.ndim)
+    check_order(options, table.X.ndim)
     X: Any = table.X
     X, names = (X.T, None) if options.transpose else (X, table.feature_names)
     say = (lambda *_: None) if options.quiet or options.json else print
@@ -276,11 +282,17 @@ def deliver(fitted: Callable[[], Result], X, options, say, report: dict) -> int:
     return INTERRUPTED if interrupted else 0
 
 
-def check_matrix_options(options, order: int) -> None:
-    """Whether what is for matrices goes with the data."""
+def check_order(options, order: int) -> None:
+    """Whether what is for matrices, or names a factor, goes with the data."""
     for name in ("transpose", "image", "structure_w", "structure_h"):
         if getattr(options, name) and (why := matrix_only(f"--{name.replace('_', '-')}", order)):
             raise ValueError(why + (": use --structure MODE:S" if name.startswith("structure") else ""))
+    factor, names = options.normalize.partition(":")[0], factor_names(order)
+    if factor not in ("balanced", "none", *names):
+        raise ValueError(
+            f"--normalize {options.normalize} is of a factor that X does not have: say balanced, none, "
+            f"{', '.join(names)}, or with a norm such as {names[-1]}:l1"
+        )
 
 
 def structures_by_mode(options, order: int) -> list[str | None] | None:
@@ -288,7 +300,7 @@ def structures_by_mode(options, order: int) -> list[str | None] | None:
     if not options.structure:
         return None
     numbers = list(map(str, range(1, order + 1)))
-    names = options.modes.split(",") if options.modes else []
+    names = options.modes or []
     found: list[str | None] = [None] * order
     for mode, text in options.structure:
         places = [known.index(mode) for known in (numbers, list(factor_names(order)), names) if mode in known]
@@ -311,7 +323,7 @@ def factorized(X, options) -> Result:
         structure_W=options.structure_w,
         structure_H=options.structure_h,
         structures=structures_by_mode(options, X.ndim),
-        modes=options.modes and options.modes.split(","),
+        modes=options.modes,
         symmetric=options.symmetric,
         solver=options.solver,
         init=options.init,
