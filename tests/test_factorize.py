@@ -467,6 +467,11 @@ def test_solver_choice_and_reason_are_told():
     assert result.solver.startswith("HALS(sweeps=(")
     assert "the fastest on most data measured" in result.reason
     assert "sweeps over W and H, since a product with X costs as much as" in result.reason
+    reason = pw.factorize(np.ones((40, 30, 20)), 2, max_iter=2, tol=0.5).reason
+    assert reason.endswith(
+        "; at most 154, 204 and 304 sweeps over A1, A2 and A3, since a product with X costs as much as 300, 400 and 600 "
+        "of them"
+    )
     assert pw.factorize(X, 3, solver=solvers.GCD(eps=0.01), max_iter=2, tol=0).solver == repr(solvers.GCD(eps=0.01))
 
 

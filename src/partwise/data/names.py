@@ -22,6 +22,12 @@ def matrix_only(what: str, order: int) -> str | None:
     return None if order == 2 else f"{what} is for matrices, and X has {order} modes"
 
 
+def listed(words: Iterable[str]) -> str:
+    """`a, b and c`."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def letters(order: int) -> str:
     """One letter for each mode, for `numpy.einsum`; z is left for the components."""
     return string.ascii_letters.replace("z", "")[:order]

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import kernels
 from ..checks import AT_LEAST_0, Rule, is_positive_int
-from ..data.names import factor_names
+from ..data.names import factor_names, listed
 from .base import require
 from .block import BlockDescent, Update, quadratic_only
 
@@ -58,9 +58,11 @@ class HALS(BlockDescent):
             return self, "one factor is held, so each row is swept until it is done"
         ratios = [problem.data.n_nonzeros / (dim * problem.rank) for dim in problem.data.shape]
         solver = replace(self, sweeps=tuple(FEWEST + int(ratio / SHARE) for ratio in ratios))
-        most, worth = (" and ".join(f"{number:.3g}" for number in numbers) for numbers in (solver.sweeps, ratios))
-        names = " and ".join(factor_names(len(ratios)))
-        return solver, f"at most {most} sweeps over {names}, since a product with X costs as much as {worth}"
+        most, worth = (listed(f"{number:.3g}" for number in numbers) for numbers in (solver.sweeps, ratios))
+        names, costs = listed(factor_names(len(ratios))), "a product with X costs as much as"
+        if len(ratios) == 2:
+            return solver, f"at most {most} sweeps over {names}, since {costs} {worth}"
+        return solver, f"at most {most} sweeps over {names}, since {costs} {worth} of them"
 
     def prefer(self, problem):
         if not self.extrapolate:
