@@ -211,6 +211,7 @@ ODD = {
     "complex counts.npz": listed_npz(counts=np.ones(11, complex)),
     "text for counts.npz": listed_npz(counts=np.array(["a"] * 11)),
     "ones elsewhere.npz": listed_npz(fill_value=np.array(1.0)),
+    "shape left out.npz": listed_npz(shape=None),
     # text
     "empty.csv": b"",
     "blank.csv": b"\n \n",
@@ -237,6 +238,23 @@ ODD = {
     "spaces.csv": b"1 2\n3 4\n",
     "tabs and words.tsv": b"a\tb\n1\tx\n",
 }
+
+
+SENTENCES = {
+    "ragged.tns": "line 2 has 3 numbers, where the first has 4: a .tns file has a line for each .* and no header$",
+    "words.tns": "'one' in line 1 is not a number: a .tns file has a line for each entry",
+    "index 0.tns": "the indices of entry 2 are not whole numbers >= 1: .tns counts from 1, so add 1 to all indices$",
+    "negative.tns": "the indices of entry 1 are not whole numbers >= 1$",
+    "shape left out.npz": "holds a tensor by its coords and has no shape: add the size of each mode, as shape$",
+    "outside.npz": r"its coords go from \[0, 0, 0\] to \[.*\], and are counted from 0 within its shape 2 x 2 x 2$",
+}
+
+
+@pytest.mark.parametrize("name, sentence", SENTENCES.items())
+def test_what_is_wrong_with_a_tensor_and_what_to_do(name, sentence, tmp_path):
+    (tmp_path / name).write_bytes(ODD[name])
+    with pytest.raises(ValueError, match=sentence):
+        read_quietly(tmp_path / name)
 
 
 def read_quietly(path, **options):

@@ -8,7 +8,7 @@ import io
 import re
 import warnings
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import takewhile
@@ -80,6 +80,10 @@ def read_npz(path: Path, key: str | None) -> Table:
     if key is None and {"coords", "shape"} <= set(names):
         with naming(path), np.load(path, allow_pickle=False) as arrays:
             return Table(listed_tensor(arrays))
+    if key is None and "coords" in names and not set(VALUES).isdisjoint(names):
+        raise ValueError(
+            f"{path.name} holds a tensor by its coords and has no shape: add the size of each mode, as shape"
+        )
     if key is None and {"format", "shape", "data"} <= set(names):
         with naming(path):
             X = sparse.load_npz(path)
@@ -120,8 +124,12 @@ def listed_tensor(arrays) -> sparse.sparray | SparseTensor:
 def from_entries(coords: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> sparse.sparray | SparseTensor:
     """A sparse tensor, or a sparse matrix, of checked indices from 0 on."""
     check_extent(shape, len(values))
-    if min(shape) < 1 or (coords.size and (coords.min() < 0 or np.any(coords.max(axis=0) >= shape))):
-        raise ValueError(f"its indices are not within its shape {' x '.join(map(str, shape))}")
+    extent = " x ".join(map(str, shape))
+    if min(shape) < 1:
+        raise ValueError(f"it says its shape is {extent}, and sizes are at least 1")
+    if coords.size and (coords.min() < 0 or np.any(coords.max(axis=0) >= shape)):
+        least, most = coords.min(axis=0).tolist(), coords.max(axis=0).tolist()
+        raise ValueError(f"its coords go from {least} to {most}, and are counted from 0 within its shape {extent}")
     if len(shape) == 2:
         return sparse.coo_array((values, tuple(coords.T)), shape=shape).tocsr()
     return SparseTensor(coords, values, shape)
@@ -131,7 +139,7 @@ def read_tns(path: Path) -> Table:
     """A tensor as FROSTT has them, http://frostt.io/tensors/file-formats.html: a line for each nonzero, with its
     indices, which begin at 1, and its value; # begins a comment. The shape is that of the largest indices."""
     with naming(path):
-        lines = np.loadtxt(path, comments="#", ndmin=2, encoding="utf-8-sig")
+        lines = tns_lines(path)
         if not len(lines):
             raise ValueError("it has no entries")
         if lines.shape[1] < 3:
@@ -139,9 +147,34 @@ def read_tns(path: Path) -> Table:
         indices = lines[:, :-1]
         wrong = (indices < 1) | (indices > LARGEST_INDEX) | (indices != np.floor(indices))  # NaN is not itself
         if wrong.any():
-            raise ValueError(f"the indices of entry {int(np.argmax(wrong.any(axis=1))) + 1} are not whole numbers >= 1")
+            first = int(np.argmax(wrong.any(axis=1)))
+            hint = ": .tns counts from 1, so add 1 to all indices" if 0 in indices[first] else ""
+            raise ValueError(f"the indices of entry {first + 1} are not whole numbers >= 1{hint}")
         coords = indices.astype(np.int64) - 1
         return Table(from_entries(coords, lines[:, -1].copy(), tuple((coords.max(axis=0) + 1).tolist())))
+
+
+def tns_lines(path: Path) -> np.ndarray:
+    """The numbers of all entries, a row each."""
+    try:
+        return np.loadtxt(path, comments="#", ndmin=2, encoding="utf-8-sig")
+    except ValueError as error:
+        with path.open(encoding="utf-8-sig", errors="replace") as lines:
+            raise ValueError(tns_fault(lines) or str(error)) from error
+
+
+def tns_fault(lines: Iterable[str]) -> str | None:
+    """What is wrong in the first line that is no entry."""
+    form = "a .tns file has a line for each entry, its indices and its value, and no header"
+    width = None
+    for number, line in enumerate(lines, start=1):
+        cells = line.partition("#")[0].split()
+        width = width or len(cells)
+        if word := next((cell for cell in cells if as_number(cell) is None), None):
+            return f"{word[:60]!r} in line {number} is not a number: {form}"
+        if cells and len(cells) != width:
+            return f"line {number} has {len(cells)} numbers, where the first has {width}: {form}"
+    return None
 
 
 def check_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> str:
