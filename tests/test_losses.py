@@ -237,7 +237,7 @@ def test_counts_out_of_reach_are_warned_of():
     assert np.allclose(W, part.transform(new[:, known]), atol=1e-3)  # the others are explained as if it were not there
     held = pw.factorize(X + 1, 3, loss="kl", structure_H=s.Fixed(np.where(np.arange(40) == 9, 0.0, np.ones((3, 40)))))
     assert held.certificate.unreached == 60
-    assert "positive entries of X where W H is 0: 60" in str(held.certificate)
+    assert "positive entries of X with a model of 0: 60" in str(held.certificate)
 
 
 def test_a_start_full_of_zeros_is_left():

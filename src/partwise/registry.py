@@ -203,7 +203,7 @@ def unknown(kind: str, spec: str, names) -> str:
 def refusal(solver: solvers.Solver, problem: Problem) -> str | None:
     """None, or the sentence that tells why this solver cannot take this problem."""
     if problem.symmetric and not solver.symmetric:
-        return f"{type(solver).__name__} is for X ~ W H with two factors, not for symmetric={problem.symmetric!r}"
+        return f"{type(solver).__name__} is for factors that differ, not for symmetric={problem.symmetric!r}"
     users: tuple[Any, ...] = (solver, *problem.structures, problem.loss)
     needed = {name: user for user in users for name in user.kernels}
     if lacking := next((name for name in needed if not hasattr(problem.data.kernels, name)), None):

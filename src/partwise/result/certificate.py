@@ -33,10 +33,14 @@ class Certificate:
     stationarity: float  # see `Problem.stationarity`; 0 at a stationary point
     tol: float
     zero_components: tuple[int, ...]  # components that are zero
-    unreached: int  # positive entries of X where W H is 0, if the loss is infinite there; it is computed with a floor
+    unreached: (
+        int  # positive entries of X with a model of 0, if the loss is infinite there; it is computed with a floor
+    )
     n_suboptimal: tuple[int, int] | None = None  # L1: entries of the factors not at their exact best value, and all
     blocks: tuple[float, float] | None = None  # what linear programs gained, and what they would still gain
-    disagreements: tuple[int, int] | None = None  # entries where 0/1 data are not W H, and not its Boolean product
+    disagreements: tuple[int, int] | None = (
+        None  # entries where 0/1 data are not the model, and not its Boolean product
+    )
 
     @property
     def feasible(self) -> bool:
@@ -62,9 +66,11 @@ class Certificate:
         if self.zero_components:
             lines.append(f"parts that are zero: {', '.join(map(str, self.zero_components))}")
         if self.unreached:
-            lines.append(f"positive entries of X where W H is 0: {self.unreached}")
+            lines.append(f"positive entries of X with a model of 0: {self.unreached}")
         if self.disagreements:
-            lines.append("entries where X is not W H: {}, not the Boolean product: {}".format(*self.disagreements))
+            lines.append(
+                "entries where X is not the model: {}, not the Boolean product: {}".format(*self.disagreements)
+            )
         return "\n".join(lines)
 
 
