@@ -70,6 +70,7 @@ BAD = {
     "no slices": ((np.ones((2, 0, 2)), 1), {}, "X must be a matrix or tensor of numbers"),
     "structures of a pair": ((CUBE, 1), {"structure_W": "l1(1)"}, "for matrices, and X has 3 modes: state structures="),
     "too few structures": ((CUBE, 1), {"structures": ["l1(1)"]}, "each of the 3 modes of X, None .* got 1$"),
+    "unknown for a mode": ((CUBE, 1), {"structures": [None, "simple", None]}, "^for A2: unknown structure 'simple'"),
     "one for all modes": ((CUBE, 1), {"structures": "l1(1)"}, "structures must be a list .* got 'l1"),
     "said twice": ((X, 1), {"structures": [None] * 2, "structure_W": "l1(1)"}, "give only one of them"),
     "NaN in a tensor": ((CUBE * np.nan, 1), {}, "X contains 8 NaN entries.* or drop the slices"),
@@ -233,6 +234,8 @@ def test_starts_for_the_l1_loss_are_warned_of_elsewhere(init):
 def test_incompatible_pairs_have_their_own_error():
     with pytest.raises(IncompatibleError):
         pw.factorize(X, 3, solver="mu", structure_W=s.Free())
+    with pytest.raises(TypeError, match=r"^for A1: structure must be one of .* got 1$"):
+        pw.factorize(CUBE, 1, structures=[1, None, None])
     with pytest.raises(TypeError, match="solver must be one of"):
         pw.factorize(X, 3, solver=3)
     with pytest.raises(TypeError, match="callbacks must be functions"):
@@ -469,8 +472,8 @@ def test_solver_choice_and_reason_are_told():
     assert "sweeps over W and H, since a product with X costs as much as" in result.reason
     reason = pw.factorize(np.ones((40, 30, 20)), 2, max_iter=2, tol=0.5).reason
     assert reason.endswith(
-        "; at most 154, 204 and 304 sweeps over A1, A2 and A3, since a product with X costs as much as 300, 400 and 600 "
-        "of them"
+        "; at most 154, 204 and 304 sweeps over A1, A2 and A3, since a product with X costs as much as 300, 400 and "
+        "600 of them"
     )
     assert pw.factorize(X, 3, solver=solvers.GCD(eps=0.01), max_iter=2, tol=0).solver == repr(solvers.GCD(eps=0.01))
 

@@ -116,11 +116,11 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         interrupted.
     n_threads : int, optional
         Threads to use at most. None: the cores of this process, or what OMP_NUM_THREADS or threadpoolctl allow.
-    normalize : "balanced", "W", "H", ("W" or "H", "l1" or "l2" or "max"), or None
-        Where the scale of a part goes: evenly to both factors, or all to one so that the parts of the factor
-        named have norm 1. Parts whose scale a structure fixes (held, bounded, of norm 1) stay as they are.
+    normalize : "balanced", the name of a factor, a pair of name and norm ("l1", "l2" or "max"), or None
+        Where the scale of a part goes: evenly to all factors, or out of the one named, whose parts then have norm 1,
+        into another. Parts whose scale a structure fixes (held, bounded, of norm 1) stay as they are.
     sort : bool
-        Order parts by their share of the fit, `|W[:, k]| |H[k, :]|`, where the structures treat parts alike.
+        Order parts by their norm, the product of those of their columns, where the structures treat parts alike.
     modes : list of str, or dict of str to labels or None, optional
         Names of the modes of X, in order, and what stands along them, text or numbers, such as ``{"sample": None,
         "nm": wavelengths}``: for pictures, reports and files. None: what an xarray.DataArray says of itself.
@@ -200,7 +200,15 @@ def stated_structures(order: int, structure_W, structure_H, structures) -> tuple
             f"structures must be a list of one structure for each of the {order} modes of X, None where a factor is "
             f"only to be nonnegative; got {given}"
         )
-    return tuple(NonNegative() if s is None else resolve("structure", s) for s in structures)
+    return tuple(map(stated_structure, structures, factor_names(order)))
+
+
+def stated_structure(stated, name: str) -> Structure:
+    """What is asked of the factor of this name."""
+    try:
+        return NonNegative() if stated is None else resolve("structure", stated)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"for {name}: {error}") from error
 
 
 def warn_if_infeasible(certified: Certificate, stated: tuple[Structure, ...]) -> None:

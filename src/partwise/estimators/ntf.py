@@ -15,7 +15,7 @@ from ..data.base import khatri_rao
 from ..data.names import factor_names
 from ..data.units import product_of_norms
 from ..data.validation import checked_data
-from ..factorize import factorize
+from ..factorize import factorize, stated_structure
 from ..losses import Loss
 from ..registry import resolve
 from ..result import Result
@@ -160,7 +160,7 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         result = self._factorize(
             X,
             self.n_components,
-            structures=self.structures and [nonnegative(stated) for stated in self.structures],
+            structures=self.structures and list(map(nonnegative, self.structures, factor_names(len(self.structures)))),
             solver=self.solver,
             init=self.init,
             n_init=self.n_init,
@@ -188,7 +188,7 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         result = self._factorize(
             X,
             self.n_components_,
-            structures=[nonnegative(for_new_samples(first, "structures[0]", "it")), *map(Fixed, held)],
+            structures=[nonnegative(for_new_samples(first, "structures[0]", "it"), "A1"), *map(Fixed, held)],
             # with the parts held the problem is convex (for 1 <= beta <= 2) and smooth: every solver ends at the same
             solver="auto" if loss.smooth else self.solver,
             init=loss.start or (flat_start(X, parts, loss), *(None for _ in held)),
@@ -263,9 +263,9 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def nonnegative(stated) -> Structure:
-    """A structure as `NTF` takes it, nonnegativity apart."""
-    return NonNegative() if stated is None else NonNegative() & resolve("structure", stated)
+def nonnegative(stated, name: str) -> Structure:
+    """A structure of the factor of this name as `NTF` takes it, nonnegativity apart."""
+    return NonNegative() if stated is None else NonNegative() & stated_structure(stated, name)
 
 
 def flat_start(X, parts: Sequence[np.ndarray], loss: Loss) -> np.ndarray:
