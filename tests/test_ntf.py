@@ -30,12 +30,13 @@ def test_the_model_is_weights_and_unit_factors():
 
 
 @pytest.mark.parametrize("normalize", [True, False])
-@pytest.mark.parametrize("loss", ["frobenius", "kl", "l1"])
-def test_the_same_slices_get_the_same_weights(loss, normalize):
+@pytest.mark.parametrize("loss", ["frobenius", "kl", 1.5, "l1"])
+@pytest.mark.parametrize("X", [PLANTED.X, LISTED], ids=["dense", "sparse"])
+def test_the_same_slices_get_the_same_weights(X, loss, normalize):
     model = pw.NTF(3, loss=loss, normalize=normalize, tol=1e-6, random_state=0)
-    weights = model.fit_transform(PLANTED.X)
+    weights = model.fit_transform(X)
     assert np.allclose(weights, model.factors_[0] * model.weights_)
-    assert np.allclose(model.transform(PLANTED.X), weights, atol=1e-2 * weights.max())
+    assert np.allclose(model.transform(X), weights, atol=1e-2 * weights.max())
     assert np.allclose(model.transform(PLANTED.X[3:5]), weights[3:5], atol=1e-2 * weights.max())
     assert np.allclose(model.inverse_transform(weights), model.result_.reconstruct())
     assert all(map(np.array_equal, model.factors_, model.result_.factors)) == (not normalize)
@@ -87,9 +88,10 @@ def test_of_a_held_part_alone_the_scale_stays():
 
 
 def test_weights_in_extreme_units():
-    plain = pw.NTF(3, random_state=0).fit(PLANTED.X)
+    held = {"structures": [None, *map(s.Fixed, PLANTED.factors[1:])]}
+    plain = pw.NTF(3, **held, random_state=0).fit(PLANTED.X)
     for unit in (2.0**900, 2.0**-900):
-        model = pw.NTF(3, random_state=0)
+        model = pw.NTF(3, **held, random_state=0)
         weights = model.fit_transform(unit * PLANTED.X)
         assert np.allclose(model.weights_ / unit, plain.weights_, rtol=1e-6)
         assert np.allclose(model.inverse_transform(weights / unit), plain.result_.reconstruct())
@@ -139,6 +141,7 @@ def test_verbose_prints_lines(capsys):
 WRONG = {
     "n_components": ({"n_components": 0}, "n_components"),
     "structures": ({"structures": ["l1(1)"]}, "one structure for each of the 3 modes of X"),
+    "structure": ({"structures": [None, "simple", None]}, "^for A2: unknown structure 'simple'"),
     "modes": ({"modes": ["a", "b"]}, "modes must name every mode of X once"),
     "solver": ({"solver": "hal"}, "Did you mean 'hals'"),
     "normalize": ({"normalize": "H"}, "normalize"),
