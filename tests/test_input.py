@@ -290,6 +290,9 @@ def test_entries_that_add_up_to_infinity_are_infinite(kind):
         T = pw.SparseTensor(coords, np.array([large, large, 1.0], kind))
         with pytest.raises(ValueError, match=r"X contains 1 infinite entry: .* drop the"):
             pw.factorize(T, 1)
+    parts = np.array([large, large, 1.0], kind), np.array([0, 0, 1]), np.array([0, 2, 3])
+    with pytest.raises(ValueError, match="X contains 1 infinite entry"):
+        pw.factorize(sparse.csr_array(parts, shape=(2, 2)), 1)
     T = pw.SparseTensor(PLACES, np.array([large, large], kind))
     assert pw.factorize(T, 2, random_state=0).relative_error < 1e-3
 

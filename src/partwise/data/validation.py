@@ -45,7 +45,11 @@ def checked_data(X, name="X", any_order=False):
         raise not_a_matrix(name, f"{first.rstrip(':')}{advice}", any_order) from error
     if 0 in X.shape:
         raise not_a_matrix(name, f"got a tensor without entries, of shape {X.shape}", any_order)
-    check_finite(X.data if issparse(X) else getattr(X, "values", X), name, X.ndim)
+    values = X.data if issparse(X) else getattr(X, "values", X)
+    check_finite(values, name, X.ndim)
+    largest = max(values.max(initial=0), -values.min(initial=0)) if values is not X else 0.0
+    if largest > np.finfo(X.dtype).max / max(values.size, 1):
+        check_finite(added_up(X), name, X.ndim)  # finite numbers so large that sums of them need not be
     return X
 
 
@@ -135,19 +139,24 @@ def checked_sparse(X, name: str, any_order: bool):
 
 
 def checked_tensor(X: SparseTensor, name: str) -> SparseTensor:
-    """With values as floating-point numbers, whose sums over entries at the same place are finite."""
+    """With values as floating-point numbers."""
     values = as_numbers(X.values, name, any_order=True)
     if values.dtype not in DTYPES:
         values = values.astype(np.float32 if values.dtype == np.float16 else np.float64)
-    check_finite(values, name, X.ndim)
-    largest = max(values.max(initial=0), -values.min(initial=0))
-    if largest > np.finfo(values.dtype).max / max(len(values), 1):  # or no sum is infinite
-        _, place = np.unique(X.coords, axis=0, return_inverse=True)
-        with np.errstate(over="ignore"):
-            sums = np.zeros(len(values), values.dtype)
-            np.add.at(sums, place.reshape(-1), values)
-        check_finite(sums, name, X.ndim)
     return replace(X, values=values)
+
+
+def added_up(X) -> np.ndarray:
+    """The sums of the values that X lists at the same place."""
+    if issparse(X):
+        X = X.copy()
+        X.sum_duplicates()
+        return X.data
+    _, place = np.unique(X.coords, axis=0, return_inverse=True)
+    sums = np.zeros(X.nnz, X.dtype)
+    with np.errstate(over="ignore"):
+        np.add.at(sums, place.reshape(-1), X.values)
+    return sums
 
 
 def is_annotated(X) -> bool:
