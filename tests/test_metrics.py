@@ -98,6 +98,13 @@ def test_order_and_scale_do_not_matter_to_a_match(shape):
     assert all(np.allclose(A, B) for A, B in zip(factors[1:], again[1:], strict=True))
 
 
+def test_extreme_units_do_not_matter_to_a_match():
+    A, B, C = factors = planted((6, 5, 4))
+    other = [1e-200 * A, 1e200 * B, C]
+    assert all(map(np.allclose, metrics.aligned(factors, other), factors))
+    assert metrics.factor_match(factors, other, weights=True) == pytest.approx(1)
+
+
 def test_factor_match_is_its_definition():
     one, other = planted((6, 5, 4)), planted((6, 5, 4))
     other[0][:, 0] *= -1  # signs are taken for scale

@@ -97,10 +97,10 @@ def aligned(one, other) -> tuple[np.ndarray, ...]:
     found = [B[:, order] for B in found]
     rest = np.ones(len(order))
     for mode in range(1, len(factors)):
-        A, B = factors[mode], found[mode]
-        ratio = np.linalg.norm(A, axis=0) / np.where(B.any(axis=0), np.linalg.norm(B, axis=0), 1)
+        (A, s, p), (B, t, q) = unit_columns(factors[mode]), unit_columns(found[mode])
+        ratio = np.ldexp(s / np.where(t > 0, t, 1), p - q)
         ratio = np.where(ratio > 0, ratio, 1) * np.where(np.sum(A * B, axis=0) < 0, -1, 1)
-        found[mode], rest = B * ratio, rest / ratio
+        found[mode], rest = found[mode] * ratio, rest / ratio
     return (found[0] * rest, *found[1:])
 
 
