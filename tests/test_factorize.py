@@ -169,7 +169,7 @@ TOPICS = {
     "parts that add up to 1": ({"structure_H": s.Simplex(per="component")}, r"normalize=\('H', 'l1'\) in factorize"),
     "weights that add up to 1": ({"structure_W": "simplex"}, "divide each sample of W by its l1 norm after the fit"),
     "norm 1": ({"structure_W": s.NonNegative() & s.UnitNorm()}, r"normalize=\('W', 'l2'\)"),
-    "few nonzeros": ({"structure_W": "nonnegative & sparse(2)"}, "L1 penalties on both factors"),
+    "few nonzeros": ({"structure_W": "nonnegative & sparse(2)"}, "L1 penalties on all factors"),
     "several": (
         {"structure_H": s.Simplex() & s.Orthogonal()},
         "divide each feature of H .* or L1 penalties",

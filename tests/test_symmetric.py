@@ -306,7 +306,7 @@ TILTED = NOISY + np.triu(np.full(NOISY.shape, 0.25), 1)
         ({"structure_H": s.NonNegative()}, ValueError, "there is one factor: state structure_W, not structure_H"),
         ({"structure_W": s.Box(0, 1)}, IncompatibleError, "no other structure, got Box"),
         ({"structure_W": s.NonNegative() & s.L1(1)}, IncompatibleError, "no other structure"),
-        ({"normalize": "H"}, ValueError, "normalize='H' would rescale one of two factors"),
+        ({"normalize": "H"}, ValueError, "normalize='H' would rescale one of the factors"),
         ({"normalize": ("W", "l1")}, ValueError, "use normalize=None"),
         ({"solver": "hals"}, IncompatibleError, "not for symmetric=True. These can: symmetric_cd"),
         ({"solver": "symmetric_cd", "symmetric": False}, IncompatibleError, "is for X ~ A A', which symmetric=True"),

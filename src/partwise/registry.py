@@ -263,7 +263,7 @@ def instead(structure: structures.Structure, name: str) -> list[str]:
                 by_component if part.per == "component" else f"divide each {vector} by its {norm} norm after the fit"
             )
         elif isinstance(part, WITH_ZEROS):
-            found.append("L1 penalties on both factors, 'nonnegative & l1(0.1)', which make zeros too")
+            found.append("L1 penalties on all factors, 'nonnegative & l1(0.1)', which make zeros too")
     return list(dict.fromkeys(found))
 
 

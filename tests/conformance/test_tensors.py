@@ -165,8 +165,7 @@ def test_l1_where_factors_may_be_negative():
     T = np.zeros((6, 5, 4))
     T[0, 0, 0] = T[1, 1, 1] = T[2, 2, 2] = 1
     found = [
-        pw.factorize(X, 4, loss="l1", structures=["l1(0.5)", None, None], random_state=0)
-        for X in (T, sparse_tensor(T))
+        pw.factorize(X, 4, loss="l1", structures=["l1(0.5)", None, None], random_state=0) for X in (T, sparse_tensor(T))
     ]
     assert found[0].objective == pytest.approx(found[1].objective)
 

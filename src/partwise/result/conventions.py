@@ -35,8 +35,8 @@ class Convention:
             )
         if self.problem.symmetric:
             raise ValueError(
-                f"normalize={self.normalize!r} would rescale one of two factors, but with "
-                f"symmetric={self.problem.symmetric!r} both are A; use normalize=None"
+                f"normalize={self.normalize!r} would rescale one of the factors, but with "
+                f"symmetric={self.problem.symmetric!r} all are A; use normalize=None"
             )
         if not self.scalable[self.names.index(pair[0])].any():
             stated = (f"{s} for {name}" for s, name in zip(self.problem.structures, self.names, strict=True))

@@ -34,7 +34,7 @@ class Result:
     factors: Factors  # tall, (dim, rank)
     objective: float
     fit: float  # the loss alone, without penalties
-    relative_error: float  # error / data_norm, the error being |X - WH|, sum |X - WH| for L1, else sqrt(2 fit)
+    relative_error: float  # error / data_norm, the error being |X - model|, sum |X - model| for L1, else sqrt(2 fit)
     data_norm: float  # the error of the null model: of 0 for least squares and L1, which is |X|, else of the mean of X
     # why the run ended: "converged", "stalled", "max_iter", "target", "time_limit", "callback" or "interrupted"
     status: str
@@ -116,9 +116,9 @@ class Result:
 
     @property
     def explained(self) -> float:
-        """`1 - fit / (the loss of the null model)`: 1 where W H is X, 0 where it is no better than the null model, and
-        below 0 where it is worse. The null model is 0 for least squares, `1 - |X - WH|^2 / |X|^2`, and for L1; for
-        other losses it is the mean of X, and this the share of the deviance explained (D^2)."""
+        """`1 - fit / (the loss of the null model)`: 1 where the model is X, 0 where it is no better than the null one,
+        and below 0 where it is worse. The null model is 0 for least squares, `1 - |X - model|^2 / |X|^2`, and for L1;
+        for other losses it is the mean of X, and this the share of the deviance explained (D^2)."""
         return 1 - self.relative_error ** (1 / self.loss.error_power)
 
     @property
