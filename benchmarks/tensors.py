@@ -240,7 +240,10 @@ def iteration(T, rank: int, loss: str, solver: str) -> float:
     for n_iter in (5, 25):
         runs.append(
             fastest(
-                lambda n=n_iter: pw.factorize(T, rank, loss=loss, solver=solver, init="random", max_iter=n, tol=0, random_state=0), 3
+                lambda n=n_iter: pw.factorize(
+                    T, rank, loss=loss, solver=solver, init="random", max_iter=n, tol=0, random_state=0
+                ),
+                3,
             )
         )
     return (runs[1] - runs[0]) / 20

@@ -76,6 +76,7 @@ BAD = {
     "NaN in a tensor": ((CUBE * np.nan, 1), {}, "X contains 8 NaN entries.* or drop the slices"),
     "negative tensor": ((-CUBE, 1), {}, "Negative values in data"),
     "two factors of three": ((CUBE, 1), {"init": (CUBE[0], CUBE[0])}, "must be 3 factors, each .* got 2 items"),
+    "svd of a tensor": ((CUBE, 1), {"init": "nndsvd"}, "use init='greedy' or 'random'"),
     "factor shape": ((CUBE, 1), {"init": (CUBE[0],) * 3}, r"the initial A1 has shape \(2, 2\), .* need \(2, 1\)"),
     "normalize by a pair": ((CUBE, 1), {"normalize": "W"}, "normalize must be 'balanced', None, 'A1', 'A2', 'A3'"),
     "rank 0": ((X, 0), {}, "the rank must be a whole number >= 1"),

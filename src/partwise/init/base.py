@@ -27,7 +27,7 @@ class Init(ABC):
 
     def __call__(self, problem: Problem, rng: np.random.RandomState) -> Factors:
         if self.matrix_only and (why := matrix_only(f"init='{self.name}'", len(problem.structures))):
-            raise ValueError(f"{why}: use init='random'")
+            raise ValueError(f"{why}: use init='greedy' or 'random'")
         if self.limited and problem.rank > min(problem.data.shape):
             raise ValueError(
                 f"init = '{self.name}' can only be used when n_components <= min(n_samples, n_features): got rank "
