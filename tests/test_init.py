@@ -94,7 +94,8 @@ def test_random_starts_of_three_factors():
 
 @pytest.mark.parametrize("name", ["nndsvd", "spa"])
 def test_starts_for_matrices_say_so(name):
-    with pytest.raises(ValueError, match=f"init='{name}' is for matrices, and X has 3 modes: use init='random'"):
+    told = f"init='{name}' is for matrices, and X has 3 modes: use init='greedy' or 'random'"
+    with pytest.raises(ValueError, match=told):
         INITS[name](tensor_problem(), np.random.RandomState(0))
 
 
