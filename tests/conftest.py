@@ -37,7 +37,7 @@ LONG = re.compile(
     r"|plain_loops_are_vector_code(?!.*gather)|exact_dictionary|structureless_noise|small_losses_beside|never_rises$"
     r"|test_converges.*\[order|promises\[order 4(?!: (frobenius|kl|l1)-nonnegative-)"
     r"|promises\[order 3: (?!(frobenius|kl|l1|beta)-nonnegative-|frobenius-(box|fixed|simplex|pattern).*palm\])"
-    r"|tensors_resume\[.*sparse"
+    r"|promises\[order 3, mode|tensors_resume\[.*sparse"
     r"|test_converges.*(orthogonal|hoyer|unimodal|group_sparsity|equal_nonzeros).*admm|test_degenerate_data\[.*60"
 )
 

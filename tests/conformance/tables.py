@@ -199,10 +199,12 @@ OF_TENSORS = {
 }
 
 
-def tensor_problem_of(order, name, loss, store=np.asarray):
-    """The planted tensor with a structure for its last mode, by its name; the others are nonnegative."""
-    X = TENSORS[order] + 0.1 * (loss.degree <= 0)
-    return pose(as_data(store(X)), loss, [s.NonNegative()] * (order - 1) + [OF_TENSORS[name]], RANK).normalized()
+def tensor_problem_of(order, name, loss, mode=-1):
+    """The planted tensor with a structure, by its name, for a mode, to which the last is moved; the others are
+    nonnegative."""
+    X, stated = TENSORS[order] + 0.1 * (loss.degree <= 0), [s.NonNegative()] * order
+    stated[mode] = OF_TENSORS[name]
+    return pose(as_data(np.moveaxis(X, -1, mode)), loss, stated, RANK).normalized()
 
 
 def problem_of(structure, loss=None, X=None, structure_W=None):

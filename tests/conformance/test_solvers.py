@@ -64,6 +64,11 @@ PROBLEMS |= {
     if (a in EXACT or b in ("nonnegative", "fixed", "nonnegative & elastic & box"))
     and takes(loss, OF_TENSORS[b], False)
 }
+PROBLEMS |= {
+    f"order 3, mode {mode}: frobenius-{b}": tensor_problem_of(3, b, LOSSES["frobenius"], mode)
+    for mode, b in product((0, 1), OF_TENSORS)
+    if not b.startswith("binary")  # which moves in leaps, so that estimates from before the others moved say little
+}
 TRIPLES = {
     f"{name}-{c}": (problem, solver)
     for (name, problem), (c, solver) in product(PROBLEMS.items(), SOLVERS.items())

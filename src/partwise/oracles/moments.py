@@ -28,7 +28,7 @@ from .power import unit
 
 SLICES, VECTORS = 4, 2  # contractions to a matrix, and leading eigenvectors of each of them, that are starts
 DRAWN = 8  # sparse random vectors that are starts, too
-ROUNDS = ((10, 8), (30, 2), (2000, 1))  # steps, and how many of the best go on after them
+CLIMB = ((10, 8), (30, 2), (2000, 1))  # steps, and how many of the best go on after them
 SETTLED = 1e-14  # growth of a value in a step at which it has arrived
 ROUNDING = 1e-13  # of |P|: a difference that is none
 
@@ -46,14 +46,14 @@ def best_symmetric(
         return np.eye(n)[0], 0.0, rounding, "closed" if rounding == 0 else "open", "entries"
     certified = side_of(n, P.ndim) <= doubly_nonnegative.SIDE
     moments = Moments.of(n, P.ndim) if certified else None
-    search = Search(P, moments, gap, rounding)
+    search = Ascent(P, moments, gap, rounding)
     search.climb(starts(P, rng))
     bound = search.bound() if certified else np.inf
     status = "not certified" if not certified else "closed" if search.meets(bound) else "open"
     return search.u, search.value, bound, status, "moments" if certified else "none"
 
 
-class Search:
+class Ascent:
     """A point from below, until a bound from above meets it."""
 
     def __init__(self, P: np.ndarray, moments: Moments | None, gap: float, rounding: float):
@@ -69,7 +69,7 @@ class Search:
         """The best point that the columns of V lead to, if it is better than the one known."""
         V, _ = unit(V)
         V = V[:, V.any(axis=0)]
-        for steps, few in ROUNDS:
+        for steps, few in CLIMB:
             V, values = self.ascend(V, steps)
             V = V[:, np.argsort(-values, kind="stable")[:few]]
         if values.max(initial=-np.inf) > self.value:
