@@ -37,6 +37,9 @@ LONG = re.compile(
     r"|plain_loops_are_vector_code(?!.*gather)|exact_dictionary|structureless_noise|small_losses_beside|never_rises$"
     r"|test_converges.*\[order|promises\[order 4(?!: (frobenius|kl|l1)-nonnegative-)"
     r"|promises\[order 3: (?!(frobenius|kl|l1|beta)-nonnegative-|frobenius-(box|fixed|simplex|pattern).*palm\])"
+    r"|test_converges.*(plain|shuffled|-cd|-mu|mu_extrapolated|thorough)\]"  # of solvers that run in another variant
+    r"|promises.*(?<!-nonnegative)-(hals, shuffled|cd|gcd, plain|newton, plain|newton_kl, plain)\]"
+    r"|planted_factors_are_found_in_19.*10|test_command_line\[words|on_the_command_line\[1.5|worse_than_the_mean_is_below"
     r"|promises\[order 3, mode|tensors_resume\[.*sparse"
     r"|test_converges.*(orthogonal|hoyer|unimodal|group_sparsity|equal_nonzeros).*admm|test_degenerate_data\[.*60"
 )

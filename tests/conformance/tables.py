@@ -1,5 +1,7 @@
 """What the conformance tests run over. A new loss, structure, solver or storage is tested by one line here."""
 
+from functools import cache
+
 import numpy as np
 from scipy import sparse
 
@@ -228,6 +230,7 @@ def symmetric_tensor_problem_of(order, store=np.asarray):
     return pose_as(True, data, losses.Frobenius(), [s.NonNegative()] * order, RANK).normalized()
 
 
+@cache
 def loss_for(solver):
     """The first in the table that a solver minimises over two factors; None where it is for `X ~ A A'` alone."""
     taken = (loss for loss in LOSSES.values() if refusal(solver, problem_of(needed(solver), loss)) is None)
