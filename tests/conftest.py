@@ -32,7 +32,7 @@ SAMPLE = re.compile(r"\[(nonnegative|0.3)-(hals|gcd)\]|drop_in|test_same_bits|ga
 # processes of their own, and searches among tied entries, of which the others run
 LONG = re.compile(
     r"test_memory|test_bench|in_a_terminal|start_at_once|killed_at_some|more_iterations_than|loky"
-    r"|(Dictionary|gcd).*check_|large_data_get_an_estimate|grid_search_in_two|own_projection_has_the_last_word"
+    r"|(Dictionary|gcd).*check_|check_estimators_dtypes|preserve_dtypes|large_data_get_an_estimate|grid_search_in_two|own_projection_has_the_last_word"
     r"|a_smooth_part_is_smoother|recovered_from_few_noisy|groups_of_samples|swimmer_is_taken_apart"
     r"|plain_loops_are_vector_code(?!.*gather)|exact_dictionary|structureless_noise|small_losses_beside|never_rises$"
     r"|test_converges.*\[order|promises\[order 4(?!: (frobenius|kl|l1)-nonnegative-)"
