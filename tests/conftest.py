@@ -32,14 +32,16 @@ SAMPLE = re.compile(r"\[(nonnegative|0.3)-(hals|gcd)\]|drop_in|test_same_bits|ga
 # processes of their own, and searches among tied entries, of which the others run
 LONG = re.compile(
     r"test_memory|test_bench|in_a_terminal|start_at_once|killed_at_some|more_iterations_than|loky"
-    r"|(Dictionary|gcd).*check_|check_estimators_dtypes|preserve_dtypes|large_data_get_an_estimate|grid_search_in_two|own_projection_has_the_last_word"
+    r"|(Dictionary|gcd).*check_|check_estimators_dtypes|preserve_dtypes"
+    r"|large_data_get_an_estimate|grid_search_in_two|own_projection_has_the_last_word"
     r"|a_smooth_part_is_smoother|recovered_from_few_noisy|groups_of_samples|swimmer_is_taken_apart"
     r"|plain_loops_are_vector_code(?!.*gather)|exact_dictionary|structureless_noise|small_losses_beside|never_rises$"
     r"|test_converges.*\[order|promises\[order 4(?!: (frobenius|kl|l1)-nonnegative-)"
     r"|promises\[order 3: (?!(frobenius|kl|l1|beta)-nonnegative-|frobenius-(box|fixed|simplex|pattern).*palm\])"
     r"|test_converges.*(plain|shuffled|-cd|-mu|mu_extrapolated|thorough)\]"  # of solvers that run in another variant
     r"|promises.*(?<!-nonnegative)-(hals, shuffled|cd|gcd, plain|newton, plain|newton_kl, plain)\]"
-    r"|planted_factors_are_found_in_19.*10|test_command_line\[words|on_the_command_line\[1.5|worse_than_the_mean_is_below"
+    r"|planted_factors_are_found_in_19.*10|test_command_line\[words"
+    r"|on_the_command_line\[1.5|worse_than_the_mean_is_below"
     r"|promises\[order 3, mode|tensors_resume\[.*sparse"
     r"|test_converges.*(orthogonal|hoyer|unimodal|group_sparsity|equal_nonzeros).*admm|test_degenerate_data\[.*60"
 )
