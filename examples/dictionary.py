@@ -29,7 +29,7 @@ for atom, ax in zip(model.components_, left.subplots(8, 8).ravel(), strict=True)
     ax.axis("off")
 right.suptitle("unseen digits: clean, with noise, four atoms each")
 for row, X in zip(right.subplots(3, 10), (clean[test], noisy[test], denoised), strict=True):
-    for image, ax in zip(X, row, strict=True):
+    for image, ax in zip(X[: len(row)], row, strict=True):
         ax.imshow(image.reshape(8, 8), cmap="gray_r", vmin=0, vmax=16)
         ax.axis("off")
 figure.savefig("dictionary.png", dpi=110)
