@@ -133,3 +133,19 @@ def test_a_callback_and_a_target_end_a_run():
     aimed = pw.factorize(PLANTED.X, 3, init="random", target=stopped.objective, random_state=0)
     assert aimed.status == "target"
     assert aimed.n_iter <= 3
+
+
+def test_where_tensors_begin(monkeypatch):
+    """Least squares one part at a time, unless that takes long; with parts given, and under other losses, at random."""
+
+    def first(**stated):
+        return pw.factorize(PLANTED.X, 3, max_iter=1, tol=1.0, random_state=0, **stated).history[0].objective
+
+    greedy, random = first(init="greedy"), first(init="random")
+    assert first() == greedy < random
+    monkeypatch.setitem(pw.factorize.__globals__, "MOST_GREEDY", 10)
+    assert first() == random
+    monkeypatch.undo()
+    held = [None, None, s.NonNegative() & s.Fixed(PLANTED.factors[2][:, :1])]
+    assert first(structures=held) == first(structures=held, init="random")
+    assert first(loss=1.5) == first(loss=1.5, init="random")

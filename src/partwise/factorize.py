@@ -41,6 +41,8 @@ from .run.records import Callback, Run
 from .solvers import Solver
 from .structures import NonNegative, Structure
 
+MOST_GREEDY = 10_000_000  # nonzeros times rank: beyond, one part at a time takes longer than ten random starts
+
 
 def factorize(  # noqa: PLR0913  # the one place where everything can be said
     X,
@@ -94,7 +96,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     init : str, Init, (W, H), factors of a tensor, CP tensor of TensorLy or pyttb, or Result, optional
         Where to start; where symmetric, the first factor alone is taken. None: "nndsvda" if X is a matrix, the rank
         at most min(X.shape), X and the factors nonnegative and no parts given; "greedy" for such tensors under least
-        squares; else "random"; for the L1 loss "smooth-l1".
+        squares, up to 10 million nonzeros times the rank; else "random"; for the L1 loss "smooth-l1".
     n_init : int, optional
         Number of starts; the best is kept. None: 1, and where `admm` solves for sets that are not convex up to 4,
         until one fits, with a relative error of at most ten times `tol`. From the second on, init=None means random
@@ -302,8 +304,8 @@ def make_starts(problem: Problem, spec, n_init: int | None, solver: Solver) -> l
 
 
 def init_for(problem: Problem) -> Init:
-    """SVD-based where that applies, and one part at a time for least squares on tensors; both ignore parts that are
-    given."""
+    """SVD-based where that applies, and one part at a time for least squares on tensors of moderate size; both ignore
+    parts that are given."""
     applies = (
         problem.data.extremes[0] >= 0
         and all(s.nonnegative and (s.interchangeable or s.fixed) for s in problem.structures)
@@ -312,7 +314,8 @@ def init_for(problem: Problem) -> Init:
     if len(problem.structures) == 2:
         informed = "nndsvda" if problem.rank <= min(problem.data.shape) else "random"
     else:
-        informed = "greedy" if problem.quadratic and not any(s.fixed for s in problem.structures) else "random"
+        moderate = problem.data.n_nonzeros * problem.rank <= MOST_GREEDY
+        informed = "greedy" if moderate and problem.quadratic and len(problem.modes) > 1 else "random"
     return resolve("init", problem.loss.start or (informed if applies else "random"))
 
 
