@@ -41,10 +41,9 @@ def disordered(T):
     """Coordinates in no order, some twice, with zeros among them."""
     S, rng = sparse_tensor(T), np.random.default_rng(1)
     order = rng.permutation(S.nnz)
-    coords, values = S.coords[order], S.values[order]
-    return SparseTensor(
-        np.vstack([coords, coords, np.zeros((1, T.ndim), int)]), [*values / 2, *values / 2, 0.0], T.shape
-    )
+    coords, values = S.coords[order], S.values[order] / 2
+    nothing = np.zeros((1, T.ndim), int), np.zeros(1, T.dtype)
+    return SparseTensor(np.vstack([coords, coords, nothing[0]]), np.concatenate([values, values, nothing[1]]), T.shape)
 
 
 STORAGES = {
