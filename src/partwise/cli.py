@@ -133,7 +133,12 @@ def parser() -> Parser:
     top = Parser(prog="partwise", description="Take nonnegative data apart into meaningful parts.")
     top.add_argument("--version", action="version", version=f"partwise {__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
+    for add in (add_fit, add_demo, add_bench):
+        add(commands)
+    return top
 
+
+def add_fit(commands) -> None:
     fit_ = commands.add_parser("fit", help="factorize a matrix or tensor in a file", formatter_class=HelpFormatter)
     fit_.set_defaults(command=fit)
     fit_.add_argument(
@@ -172,6 +177,11 @@ def parser() -> Parser:
         const=OFF_DIAGONAL,
         help="the same, for networks: the diagonal of the matrix does not count",
     )
+    add_course(fit_)
+
+
+def add_course(fit_: argparse.ArgumentParser) -> None:
+    """How a fit runs, and how its result is shown."""
     fit_.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
     fit_.add_argument("--init", help=f"one of {', '.join(INITS)}")
     fit_.add_argument(
@@ -202,10 +212,14 @@ def parser() -> Parser:
     fit_.add_argument("--image", type=image_shape, metavar="HxW", help="show parts as images of this size")
     fit_.add_argument("--title", help="title of the report")
 
+
+def add_demo(commands) -> None:
     demo_ = commands.add_parser("demo", help="factorize the Swimmer images and write a report")
     demo_.set_defaults(command=demo, no_certify=False, one_more=False, json=False)
     demo_.add_argument("--out", default="demo", metavar="DIR", help="folder for the results (default: demo)")
 
+
+def add_bench(commands) -> None:
     bench_ = commands.add_parser(
         "bench", help="race against scikit-learn on this machine", formatter_class=HelpFormatter
     )
@@ -216,7 +230,6 @@ def parser() -> Parser:
     bench_.add_argument("--key", help="name of the array in an .npz with several")
     bench_.add_argument("--starts", type=WHOLE, default=3, help="random starts of each race")
     bench_.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
-    return top
 
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):

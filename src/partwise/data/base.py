@@ -20,7 +20,7 @@ import numpy as np
 from .. import kernels
 from ..errors import IncompatibleError
 from ..kernels.records import Others, Rows
-from .rows import BLOCK, blocks_of, sparse_matrix
+from .rows import BLOCK, sparse_matrix
 from .summary import Summarised
 
 
@@ -120,14 +120,6 @@ class Data(Summarised, ABC):
     def every_entry(self) -> Data:
         """The same data for kernels that look at every entry, whether it is listed or not."""
         return self
-
-    def toarray(self) -> np.ndarray:
-        """X as an array, in the type that is computed with."""
-        mode, data = self.natural, self.every_entry()
-        axes, width = [mode, *data.columns(mode)], math.prod(self.shape) // self.shape[mode]
-        entries = np.concatenate([block.entries for X in data.rows(mode) for block in blocks_of(X, width)])
-        array = entries.astype(self.dtype, copy=False).reshape([self.shape[axis] for axis in axes])
-        return array.transpose(np.argsort(axes))
 
     def slabs(self, mode: int) -> Iterator[Any]:
         """X unfolded along `mode`, turned, some columns at a time: (columns, dim), in double precision, as arrays or

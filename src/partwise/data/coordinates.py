@@ -206,9 +206,10 @@ class Spread(Data):
             block = np.zeros((stop - start, width), self.dtype)
             places = np.ravel_multi_index(tuple(coords[here, m] for m in others), sizes)
             block[coords[here, mode] - start, places] = values[here]
-            rows = full_rows(block, self.inverse_scale)
-            weights = np.where(block.ravel() != 0, 1, self.source.unlisted).astype(self.dtype)
-            yield rows._replace(first=start, weights=rows.weights if self.complete else weights)
+            rows = full_rows(block, self.inverse_scale)._replace(first=start)
+            if not self.complete:
+                rows = rows._replace(weights=np.where(block.ravel() != 0, 1, self.source.unlisted).astype(self.dtype))
+            yield rows
 
 
 def canonical(X: SparseTensor) -> tuple[np.ndarray, np.ndarray]:

@@ -124,10 +124,6 @@ class Dense(Data):
         array = self.array.T if mode else self.array
         return array[index].astype(self.dtype) * before * after
 
-    def toarray(self):
-        before, after = self.inverse_scale
-        return self.array.astype(self.dtype) * before * after
-
     def slabs(self, mode):
         if len(self.shape) == 2:
             yield from super().slabs(mode)
