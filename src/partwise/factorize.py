@@ -10,14 +10,14 @@ from dataclasses import replace
 import numpy as np
 
 from .checks import is_positive_int
-from .data import as_data
+from .data import Data
 from .data.foreign import kruskal_factors
-from .data.names import checked_modes, factor_names, modes_of
+from .data.names import checked_modes, factor_names, listed, modes_of
+from .data.observed import observed
 from .data.units import times_power
 from .data.validation import (
     checked_callbacks,
     checked_checkpoint,
-    checked_data,
     checked_random_state,
     checked_rank,
     checked_symmetric,
@@ -26,8 +26,8 @@ from .data.validation import (
 from .errors import warn
 from .init import Given, Init, Random
 from .kernels.threads import limited
-from .problem import Problem
-from .problem.symmetric import pose_as
+from .problem import Problem, zero_components
+from .problem.weights import pose_observed
 from .registry import choose, resolve
 from .result import Result
 from .result.certificate import Certificate, certificate
@@ -53,6 +53,9 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     structure_H: Structure | None = None,
     structures: Sequence[Structure | str | None] | None = None,
     symmetric: bool | str = False,
+    missing: str | None = "nan",
+    mask=None,
+    weights=None,
     solver="auto",
     init=None,
     n_init: int | None = None,
@@ -91,6 +94,15 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     symmetric : bool or "off-diagonal"
         Whether all factors are to be one, for a symmetric X >= 0: similarities, networks, moments. Least squares and a
         nonnegative factor only. "off-diagonal": the diagonal of a matrix does not count.
+    missing : "nan", "zeros" or None
+        Which entries of X are missing, and do not count: NaN (and entries that a masked array hides); for "zeros" also
+        what a sparse X does not store, or what is 0 in an array; for None none may be. See "Missing values and weights"
+        in the documentation.
+    mask : array or sparse matrix of bool, optional
+        True where an entry of X is observed; what a sparse one does not store is not.
+    weights : array or sparse matrix, or tuple of vectors, optional
+        How much the loss of each entry counts, >= 0; what a sparse one does not store counts nothing. A tuple has one
+        vector for each mode, or None: ``(row_weights, None)``, say.
     solver : str or Solver
         A name, a configured solver such as ``solvers.HALS(sweeps=5)``, or "auto" for what measured best.
     init : str, Init, (W, H), factors of a tensor, CP tensor of TensorLy or pyttb, or Result, optional
@@ -136,7 +148,8 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     limits = Limits(max_iter, tol, target, time_limit)
     control = Control(limits, checked_callbacks(callbacks), until_fit=n_init is None)  # the time begins to run
     with limited(checked_threads(n_threads)), ExitStack() as stack:
-        data = as_data(checked_data(X, any_order=True))
+        given = observed(X, missing, mask, weights)
+        data = given.data
         stack.enter_context(interrupts.held())
         rank = checked_rank(rank)
         named = checked_modes(modes, data.shape) or modes_of(X)
@@ -144,11 +157,12 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         symmetric = checked_symmetric(symmetric)
         if symmetric and structure_H is not None:
             raise ValueError(f"with symmetric={symmetric!r} there is one factor: state structure_W, not structure_H")
-        problem = pose_as(symmetric, data, resolve("loss", loss), stated, rank).normalized()
+        problem = pose_observed(symmetric, given, resolve("loss", loss), stated, rank).normalized()
+        warn_if_unobserved(data)
         rng = checked_random_state(random_state)
         chosen, reason = choose(problem, solver)
         warn_if_overcomplete(problem, chosen)
-        convention = Convention(problem, normalize, sort)
+        convention = Convention(problem.with_plain_rows(), normalize, sort)
         starts = make_starts(problem, init, n_init, chosen)
         snapshot = None
         if checkpoint is not None or resume is not None:
@@ -162,11 +176,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
             control.show = stack.enter_context(Bar(control.limits, max_iter or chosen.max_iter, len(starts)))
         run, objectives = solve(problem, starts, chosen, rng, control, snapshot=snapshot)
         with interrupts.finishing():
-            run = convention.apply(run)
-            if chosen.rank_is_limit:
-                problem, factors = problem.without_zero_components(run.factors)
-                run = replace(run, factors=factors)
-            certified = certificate(problem, run, tol)
+            problem, run, certified = finished(problem, run, convention, chosen.rank_is_limit, tol)
             about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives), "modes": named}
             result = make_result(problem, run, certified, stated, about)
         if interrupts.came():
@@ -179,6 +189,31 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     warn_if_unreached(certified)
     warn_if_infeasible(certified, stated)
     return result
+
+
+def finished(problem: Problem, run: Run, convention: Convention, trim: bool, tol: float) -> tuple:
+    """The problem and the run with factors as they are handed over, and what is certain of them; `trim`: without
+    components that are zero."""
+    if any(problem.row_units):
+        certified = certificate(problem, run, tol)
+        run = convention.apply(replace(run, factors=problem.in_plain_rows(run.factors)))
+        return problem.with_plain_rows(), run, replace(certified, zero_components=zero_components(run.factors))
+    run = convention.apply(run)
+    if trim:
+        problem, factors = problem.without_zero_components(run.factors)
+        run = replace(run, factors=factors)
+    return problem, run, certificate(problem, run, tol)
+
+
+def warn_if_unobserved(data: Data) -> None:
+    """Rows along a mode of which nothing is observed."""
+    counts = [] if data.complete else [np.count_nonzero(data.unobserved(mode)) for mode in range(len(data.shape))]
+    names = ("rows", "columns") if len(counts) == 2 else [f"slices along mode {mode}" for mode in range(len(counts))]
+    if told := [f"{count} {name}" for count, name in zip(counts, names, strict=True) if count]:
+        warn(
+            f"nothing is observed in {listed(told)} of X: their rows of the factors are 0 where the structures allow, "
+            "and so is the model there. Leave them out if that is not wanted."
+        )
 
 
 def stated_structures(order: int, structure_W, structure_H, structures) -> tuple[Structure, ...]:
@@ -247,9 +282,7 @@ def make_result(problem: Problem, run: Run, certified: Certificate, stated: tupl
         objective=run.history[-1].objective,
         fit=problem.user_objective(run.fit),
         relative_error=problem.against_null(run.fit),
-        data_norm=times_power(
-            problem.null_error, problem.loss.degree * problem.loss.error_power * sum(problem.exponents)
-        ),
+        data_norm=times_power(problem.null_error, problem.loss.error_power * problem.objective_exponent),
         status=run.status,
         history=run.history,
         certificate=certified,

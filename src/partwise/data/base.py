@@ -36,6 +36,7 @@ class Data(Summarised, ABC):
     complete = True  # every entry counts, and as much as any other
     natural = 0  # the mode whose rows are at hand, where any will do
     sparse = False  # some zeros are not listed
+    unlisted = 1.0  # what an entry counts that is not listed
 
     @abstractmethod
     def rows(self, mode: int) -> Iterator[Rows]:
@@ -109,6 +110,39 @@ class Data(Summarised, ABC):
         """The arrays that are stored: together they are X."""
         return tuple(array for X in self.rows(0) for array in (X.indptr, X.indices, X.values))
 
+    @property
+    def n_observed(self) -> int:
+        """How many entries count."""
+        return math.prod(self.shape)
+
+    def unobserved(self, mode: int) -> np.ndarray:
+        """Which rows of X unfolded along `mode` have no entry that counts, (dim,)."""
+        return np.zeros(self.shape[mode], bool)
+
+    def with_values(self, values: np.ndarray) -> Data:
+        """Data with other numbers in the places that are listed here, in the order of `listed`, in one piece."""
+        raise NotImplementedError
+
+    @cached_property
+    def beyond(self) -> tuple[float, Data]:
+        """What most entries count, and data that list how much more, or less, others do."""
+        return self.unlisted, Excess(self.shape, self.dtype, 1.0, self)
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest weight of an entry."""
+        listed = (float(X.weights.max(initial=0)) if X.weights.size else 1.0 for X in self.rows(self.natural))
+        return max(self.unlisted, *listed)
+
+    def listed_pair(self) -> tuple[np.ndarray, np.ndarray]:
+        """The listed entries as they are stored, in one piece, and their weights."""
+        (values,) = self.listed()
+        return values, np.ones(len(values))
+
+    def along(self, vectors: Sequence[np.ndarray | None]) -> np.ndarray:
+        """The product of the entries of vectors, one for each mode, None for ones, at every place that is listed."""
+        raise NotImplementedError
+
     def with_unlisted(self, weight: float) -> Data:
         """The same data where an entry that is not listed counts `weight` times as much as it did."""
         raise IncompatibleError("a weight of zeros, zero_weight, is for sparse matrices: pass X as one")
@@ -168,6 +202,22 @@ class Data(Summarised, ABC):
     def working(self) -> AbstractContextManager:
         """A context for work on this data: our threads have the cores, and call BLAS one piece at a time."""
         return self.kernels.alone()
+
+
+@dataclass(frozen=True, eq=False)
+class Excess(Data):
+    """What the listed entries of data count beyond those that are not."""
+
+    source: Data
+
+    def rows(self, mode):
+        for X in self.source.rows(mode):
+            weights = X.weights if X.weights.size else np.ones(X.values.size, self.dtype)
+            excess = weights - self.dtype.type(self.source.unlisted)
+            yield X._replace(values=excess, scale=self.dtype.type(1), weights=weights[:0], unlisted=0.0)
+
+    def others(self, factors, mode, rows):
+        return self.source.others(factors, mode, rows)
 
 
 class Recent:

@@ -45,14 +45,14 @@ class Coordinates(Data):
     of `rank` numbers for each of at most `ENTRIES` entries."""
 
     coords: np.ndarray  # (nnz, order), sorted, each once
-    values: np.ndarray  # not 0
+    values: np.ndarray
     unlisted: float = 1.0  # what an entry that is not stored counts
 
     sparse = True
 
     @classmethod
-    def of(cls, X: SparseTensor):
-        coords, values = canonical(X)
+    def of(cls, X: SparseTensor, keep_zeros=False):
+        coords, values = canonical(X, keep_zeros)
         return cls(X.shape, values.dtype, 1.0, coords, values)
 
     @property
@@ -77,13 +77,35 @@ class Coordinates(Data):
 
     @cached_property
     def known(self) -> dict:
-        """What is known of unfoldings, whatever the unit or the type: shared by all variants."""
+        """What is known of unfoldings, whatever the values: shared by all that has the same places."""
+        return {}
+
+    @cached_property
+    def known_values(self) -> dict:
+        """Stored numbers in the order of an unfolding."""
         return {}
 
     def variant(self, **changes):
         data = super().variant(**changes)
+        data.__dict__.update(known=self.known, known_values=self.known_values)
+        return data
+
+    def with_values(self, values):
+        data = Coordinates(self.shape, values.dtype, 1.0, self.coords, values, self.unlisted)
         data.__dict__["known"] = self.known
         return data
+
+    def along(self, vectors):
+        product = np.ones(len(self.values))
+        for mode, vector in enumerate(vectors):
+            product = product if vector is None else product * vector[self.coords[:, mode]]
+        return product
+
+    def compressed(self):
+        if np.all(self.values):
+            return self
+        tensor = SparseTensor(self.coords, self.values, self.shape)
+        return Coordinates.of(tensor).scaled(self.scale).with_unlisted(self.unlisted)
 
     def unfolding(self, mode: int) -> Unfolding:
         if mode not in self.known:
@@ -118,10 +140,9 @@ class Coordinates(Data):
         """Stored numbers in the order of an unfolding."""
         if mode == 0:
             return self.values
-        key = mode, "values"
-        if key not in self.known:
-            self.known[key] = self.values[self.unfolding(mode).order]
-        return self.known[key]
+        if mode not in self.known_values:
+            self.known_values[mode] = self.values[self.unfolding(mode).order]
+        return self.known_values[mode]
 
     # -- what kernels take -----------------------------------------------------------------------------
 
@@ -212,8 +233,9 @@ class Spread(Data):
             yield rows
 
 
-def canonical(X: SparseTensor) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates in order, each once, and values that are not 0; the caller's arrays are not touched."""
+def canonical(X: SparseTensor, keep_zeros: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates in order, each once, and values, not 0 unless zeros are to be kept; the caller's arrays are not
+    touched."""
     kind = np.int32 if max(X.shape) < 1 << 31 else np.int64
     coords, values = X.coords.astype(kind), X.values
     if math.prod(X.shape) < 1 << 63:
@@ -226,7 +248,7 @@ def canonical(X: SparseTensor) -> tuple[np.ndarray, np.ndarray]:
     if not new.all():
         coords, values = coords[new], np.add.reduceat(values, np.flatnonzero(new))
     kept = values != 0
-    return (coords, values) if kept.all() else (coords[kept], values[kept])
+    return (coords, values) if keep_zeros or kept.all() else (coords[kept], values[kept])
 
 
 def distinct(coords: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -55,6 +55,17 @@ class Dense(Data):
     def listed(self):
         yield self.array.ravel(order="K")  # a view: the array is contiguous one way or the other
 
+    def with_values(self, values):
+        array = values.reshape([self.shape[axis] for axis in self.axes]).transpose(np.argsort(self.axes))
+        return Dense(self.shape, values.dtype, 1.0, array)
+
+    def along(self, vectors):
+        product = np.ones((1,) * len(self.shape))
+        for axis in self.axes:
+            if (vector := vectors[axis]) is not None:
+                product = product * np.expand_dims(vector, [m for m in range(len(self.shape)) if m != axis])
+        return np.broadcast_to(product, self.shape).transpose(self.axes).ravel()
+
     # -- products --------------------------------------------------------------------------------------
 
     def cross(self, factors, mode):

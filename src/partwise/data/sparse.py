@@ -19,8 +19,8 @@ class Sparse(Data):
     sparse = True
 
     @classmethod
-    def of(cls, X):
-        X = canonical(X.tocsr())
+    def of(cls, X, keep_zeros=False):
+        X = canonical(X.tocsr(), keep_zeros)
         return cls(X.shape, X.dtype, 1.0, X)
 
     @property
@@ -61,18 +61,33 @@ class Sparse(Data):
     def with_unlisted(self, weight):
         return self.variant(unlisted=weight * self.unlisted)
 
+    def with_values(self, values):
+        matrix = csr_array((values, self.matrix.indices, self.matrix.indptr), shape=self.shape, copy=False)
+        return Sparse(self.shape, values.dtype, 1.0, matrix, self.unlisted)
+
+    def along(self, vectors):
+        rows, columns = (np.ones(dim) if v is None else v for v, dim in zip(vectors, self.shape, strict=True))
+        return np.repeat(rows, np.diff(self.matrix.indptr)) * columns[self.matrix.indices]
+
+    def compressed(self):
+        return (
+            self if np.all(self.matrix.data) else Sparse.of(self.matrix).scaled(self.scale).with_unlisted(self.unlisted)
+        )
+
     def take(self, mode, index):
         before, after = self.inverse_scale
         X = self.turned.T if mode else self.matrix
         return X[index].toarray().astype(self.dtype) * before * after
 
 
-def canonical(X):
-    """X with sorted indices, no duplicates or zeros, 32-bit indices where they fit; the caller's X is not touched."""
-    if not X.has_canonical_format or np.count_nonzero(X.data) < X.nnz:
+def canonical(X, keep_zeros=False):
+    """X with sorted indices, no duplicates and no zeros unless they are to be kept, 32-bit indices where they fit; the
+    caller's X is not touched."""
+    if not X.has_canonical_format or (not keep_zeros and np.count_nonzero(X.data) < X.nnz):
         X = X.copy()
         X.sum_duplicates()
-        X.eliminate_zeros()
+        if not keep_zeros:
+            X.eliminate_zeros()
     index = get_index_dtype(maxval=max(*X.shape, X.nnz))
     # kernels read whole stretches of memory, and SciPy allows arrays with gaps
     parts = (

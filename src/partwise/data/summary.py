@@ -67,7 +67,12 @@ class Summarised:
     @property
     def mean(self) -> float:
         """Mean of the absolute values of the entries."""
-        return self.summary.absolute * (self.summary.unit / self.scale) / math.prod(self.shape)
+        return self.summary.absolute * (self.summary.unit / self.scale) / self.total_weight
+
+    @property
+    def total_weight(self) -> float:
+        """What all entries count together."""
+        return math.prod(self.shape)
 
     @property
     def norm2(self) -> float:

@@ -23,12 +23,13 @@ INTERVAL = 60.0  # seconds between checkpoints, unless the user says otherwise
 DTYPES = (np.float64, np.float32)
 MOST_NESTED = 16  # lists inside each other that are taken for a tensor
 SPARSE = ("csr", "csc")  # other sparse formats are converted
+NOT_FINITE = (("NaN", np.isnan), ("infinite", np.isinf))  # numbers that are none
 
 
-def checked_data(X, name="X", any_order=False):
+def checked_data(X, name="X", any_order=False, with_nan=False):
     """X as a float array or CSR/CSC matrix, of its own precision where that is float32 or float64; where it may have
-    `any_order`, as a tensor too."""
-    X = as_matrix(X, name, any_order)
+    `any_order`, as a tensor too. `with_nan`: NaN is taken, and stands for masked entries too."""
+    X = as_matrix(X, name, any_order, with_nan)
     if not any_order and getattr(X, "ndim", 2) > 2:
         raise not_a_matrix(name, f"got a tensor with {X.ndim} modes, which pw.NTF and pw.factorize take")
     if isinstance(X, SparseTensor):
@@ -46,27 +47,28 @@ def checked_data(X, name="X", any_order=False):
     if 0 in X.shape:
         raise not_a_matrix(name, f"got a tensor without entries, of shape {X.shape}", any_order)
     values = X.data if issparse(X) else getattr(X, "values", X)
-    check_finite(values, name, X.ndim)
+    check_finite(values, name, X.ndim, with_nan)
     largest = max(values.max(initial=0), -values.min(initial=0)) if values is not X else 0.0
     if largest > np.finfo(X.dtype).max / max(values.size, 1):
-        check_finite(added_up(X), name, X.ndim)  # finite numbers so large that sums of them need not be
+        check_finite(added_up(X), name, X.ndim, with_nan)  # finite numbers so large that sums of them need not be
     return X
 
 
-def check_finite(values: np.ndarray, name: str, order: int) -> None:
-    """Raise an error if some of the values of X are not finite."""
-    for bad, is_bad in (("NaN", np.isnan), ("infinite", np.isinf)):
+def check_finite(values: np.ndarray, name: str, order: int, with_nan: bool = False) -> None:
+    """Raise an error if some of the values of X are not finite, NaN apart where that is taken."""
+    for bad, is_bad in NOT_FINITE if not with_nan else NOT_FINITE[1:]:
         count = sum(np.count_nonzero(is_bad(rows)) for rows in np.array_split(values, 64))
         if count:
-            way_out = "Fill them in, with sklearn.impute for one, or drop the rows or columns that hold them."
-            way_out = way_out if order == 2 else "Fill them in, or drop the slices that hold them."
+            held = "rows or columns" if order == 2 else "slices"
+            where = "Where they stand for missing values, state missing='nan', or fill them in"
+            way_out = where if bad == "NaN" else "Put NaN in their place if they are missing"
             raise ValueError(
-                f"{name} contains {count} {bad} {'entry' if count == 1 else 'entries'}: partwise takes finite numbers "
-                f"only, no missing values yet. {way_out}"
+                f"{name} contains {count} {bad} {'entry' if count == 1 else 'entries'}: finite numbers are needed "
+                f"here. {way_out}, or drop the {held} that hold them."
             )
 
 
-def as_matrix(X, name="X", any_order=False):
+def as_matrix(X, name="X", any_order=False, with_nan=False):
     """X as an array, a frame, or a CSR/CSC matrix with valid indices: what is safe to hand to scikit-learn's checks and
     to compiled code. Of an AnnData object, its matrix.
 
@@ -77,9 +79,9 @@ def as_matrix(X, name="X", any_order=False):
     if (other := foreign(X, name)) is not None:
         X = SparseTensor(*other) if isinstance(other, Entries) else other
     if np.ma.is_masked(X):
-        raise ValueError(
-            f"{name} has masked entries: partwise does not take missing values yet. Fill them in, or drop them."
-        )
+        if not with_nan:
+            raise ValueError(f"{name} has masked entries, which are not taken here: fill them in, or drop them.")
+        X = X.astype(X.dtype if X.dtype in DTYPES else np.float64).filled(np.nan)
     if issparse(X):
         return checked_sparse(X, name, any_order)
     if isinstance(X, SparseTensor):

@@ -19,6 +19,7 @@ class Init(ABC):
     by_entries = False  # needs structures that act entry by entry
     for_l1 = False  # made for the L1 loss
     matrix_only = False  # needs X with two modes
+    complete = False  # needs X without missing entries, all of which count alike
     name: str
 
     @abstractmethod
@@ -28,6 +29,10 @@ class Init(ABC):
     def __call__(self, problem: Problem, rng: np.random.RandomState) -> Factors:
         if self.matrix_only and (why := matrix_only(f"init='{self.name}'", len(problem.structures))):
             raise ValueError(f"{why}: use init='greedy' or 'random'")
+        if self.complete and not problem.data.complete:
+            raise ValueError(
+                f"init='{self.name}' needs X without missing entries, in which all count alike: use init='random'"
+            )
         if self.limited and problem.rank > min(problem.data.shape):
             raise ValueError(
                 f"init = '{self.name}' can only be used when n_components <= min(n_samples, n_features): got rank "
@@ -44,6 +49,9 @@ class Init(ABC):
                 f"init='{self.name}' needs structures that act entry by entry, got {tied[0]}. Use init='random'."
             )
         factors = problem.with_norms([A.astype(problem.data.dtype, copy=False) for A in self.raw(problem, rng)])
+        if not problem.data.complete:  # nothing is known of these rows, and nothing is claimed
+            silent = map(problem.data.unobserved, range(len(factors)))
+            factors = [np.where(rows[:, None], A.dtype.type(0), A) for rows, A in zip(silent, factors, strict=True)]
         feasible = (structure.nearest(A, 0.0) for structure, A in zip(problem.structures, factors, strict=True))
         return problem.tied(tuple(map(problem.data.kernels.asarray, feasible)))
 

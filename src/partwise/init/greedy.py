@@ -19,6 +19,7 @@ class GreedyLS(Init):
 
     rounds: int = 5
     nonnegative = True
+    complete = True
     name = "greedy"
 
     def raw(self, problem, rng):

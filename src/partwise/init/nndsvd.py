@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..data.filled import filled
 from ..data.spectrum import svd
 from .base import Init
 
@@ -35,7 +36,7 @@ class NNDSVD(Init):
         return self.fill == "random"
 
     def raw(self, problem, rng):
-        U, s, V = svd(problem.data, problem.rank, rng)
+        U, s, V = svd(filled(problem.data), problem.rank, rng)
         # of each pair (u, v) keep the heavier of (u+, v+) and (u-, v-); the leading pair has one sign
         parts = [(np.maximum(sign * U, 0), np.maximum(sign * V, 0)) for sign in (1, -1)]
         norms = [[np.linalg.norm(A, axis=0) for A in pair] for pair in parts]

@@ -24,6 +24,7 @@ class SPA(Init):
 
     limited = True
     nonnegative = True
+    complete = True
     matrix_only = True
     name = "spa"
 

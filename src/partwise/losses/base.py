@@ -31,6 +31,7 @@ class Loss(ABC):
     kernels: tuple[str, ...] = ("numpy",)  # that it calls; "numpy": functions of NumPy themselves
     updates: frozenset[str] = frozenset({"hals", "gcd", "palm"})  # kernels and solvers that lower it
     degree: float  # d(c x, c y) = c**degree d(x, y): how the objective follows the units of X
+    homogeneous = False  # that holds of this loss as it is, and the degree is not 0
     error_power = 0.5  # errors are told as `(loss / p)^p`: a norm for least squares, the sum itself for L1
     start: str | None = None  # the initialisation that suits it best, where that is not for all to say
     needs_double = False  # float32 has no room for its derivatives: float32 data are computed with in double precision

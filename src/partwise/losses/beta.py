@@ -58,6 +58,10 @@ class Divergence(Loss):
         return self.beta
 
     @property
+    def homogeneous(self):
+        return self.beta != 0
+
+    @property
     def explains(self):
         return "|X|^2" if self.quadratic else "the deviance"
 
@@ -121,15 +125,13 @@ class Divergence(Loss):
     # -- the loss of a model ---------------------------------------------------------------------------
 
     def fit(self, data, factors, mode=0, known=None, ridge=0.0):
-        """For least squares on complete data from the normal equations, `|X|^2 - 2 <A, cross> + <gram, A'A>`, halved;
-        else, and where these cancel, entry by entry."""
-        if not (self.quadratic and data.complete):
+        """For least squares from the normal equations, `|X|^2 - 2 <A, cross> + <gram, A'A>`, halved; else, and where
+        these cancel, entry by entry."""
+        if not self.quadratic:
             return self.direct_fit(data, factors)
-        gram, cross = known if known is not None else normal_equations(data, factors, mode, ridge)
-        A = factors[mode]
-        own = gram_of(A).astype(np.float64)
-        model = float(np.vdot(gram, own)) - ridge * float(np.trace(own))
-        value = 0.5 * (data.norm2 - 2 * kernels.of(A).inner(A, cross) + model)
+        known, A = known if known is not None else normal_equations(data, factors, mode, ridge), factors[mode]
+        model = known.square(A) - (ridge * float(np.trace(gram_of(A).astype(np.float64))) if ridge else 0.0)
+        value = 0.5 * (data.norm2 - 2 * kernels.of(A).inner(A, known.cross) + model)
         return self.direct_fit(data, factors) if cancels(data, value) else max(value, 0.0)
 
     def direct_fit(self, data, factors):
@@ -143,7 +145,7 @@ class Divergence(Loss):
         return value, missed
 
     def expand(self, data, factors, mode, structure):
-        if self.quadratic and data.complete:
+        if self.quadratic:
             return normal_equations(data, factors, mode, structure.ridge)
         A = factors[mode]
         (minus, plus, curvature), _ = data.map(kernels.of(A).expansion, factors, mode, self.beta)

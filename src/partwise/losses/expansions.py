@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import kernels
+from ..kernels.records import Chosen, PerRow
 
 
 class Smooth:
@@ -60,11 +61,77 @@ class Quadratic(Smooth, _Quadratic):
     def steepest(self, A):
         return self.slopes(A)[0], np.full((1, A.shape[1]), curvature_of(self.gram))
 
+    def around(self, A: np.ndarray, unit: float = 1.0) -> Quadratic:
+        """A quadratic that touches the loss at A and is nowhere below it, for rows that share a Gram matrix."""
+        return self
+
+    def square(self, A: np.ndarray) -> float:
+        """`tr(A gram A')`, the square of the model as far as it counts, with the ridge."""
+        return float(np.vdot(self.gram, gram_of(A).astype(np.float64)))
+
 
 class Majoriser(Quadratic):
     """A quadratic that touches the loss at a point and lies above it elsewhere: what lowers it lowers the loss."""
 
     exact = False
+
+
+class OwnGrams(Smooth):
+    """Least squares where entries count differently, so that each row has a Gram matrix of its own:
+
+        1/2 sum_i a_i' (most gram + ridge + sum_j e_ij h_j h_j') a_i - tr(A' cross) + constant,
+
+    e_ij being what entry (i, j) counts more than `most`, and h_j the row of the others that goes with it."""
+
+    exact = True
+
+    def __init__(self, data, factors: Sequence[np.ndarray], mode: int, ridge: float):
+        self.most, self.beyond = data.beyond
+        self.largest, self.factors, self.mode, self.ridge = data.largest, list(factors), mode, ridge
+        self.others = gram_of_others(factors, mode)
+        self.gram = with_ridge(self.others * self.others.dtype.type(self.most), ridge)
+        self.cross = data.cross(factors, mode)
+
+    def at(self, A: np.ndarray) -> list[np.ndarray]:
+        return [A if mode == self.mode else B for mode, B in enumerate(self.factors)]
+
+    def own_slopes(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The gradient at A without the cross product, and second derivatives entry by entry."""
+        of = kernels.of(A)
+        (slope, curvature), _ = self.beyond.map(of.own_slopes, self.at(A), self.mode)
+        return of.difference(of.times(A, self.gram), of.scaled(slope, -1.0)), curvature + np.diag(self.gram)
+
+    def split(self, A):
+        """`minus` and `plus`, as `Quadratic` has them."""
+        return self.cross, np.maximum(self.own_slopes(A)[0], 0)
+
+    def slopes(self, A):
+        slope, curvature = self.own_slopes(A)
+        return kernels.of(A).difference(slope, self.cross), np.maximum(curvature, 0)
+
+    def steepest(self, A):
+        most = self.largest * curvature_of(self.others) + self.ridge
+        return self.slopes(A)[0], np.full((1, A.shape[1]), most)
+
+    def around(self, A, unit=1.0):
+        gram = with_ridge(self.others * self.others.dtype.type(self.largest), self.ridge)
+        slope, _ = self.own_slopes(A)
+        return Majoriser(gram, self.cross + A.dtype.type(unit) * (A @ gram - slope))
+
+    def square(self, A):
+        _, (squares,) = self.beyond.map(kernels.of(A).own_slopes, self.at(A), self.mode)
+        return self.square_with(A, squares)
+
+    def square_with(self, A: np.ndarray, squares: float) -> float:
+        """The same, given the sum of `e y^2`."""
+        return float(np.vdot(self.gram, gram_of(A).astype(np.float64))) + squares
+
+    def descend(self, A: np.ndarray, box, inner: tuple, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Coordinate descent in the given rows (`kernels.own_grams`), what each component could have gained, and the
+        sum of `e y^2` in these rows after it."""
+        rule = PerRow(self.cross), self.gram, box, inner, Chosen(rows)
+        (factor,), (gains, squares) = self.beyond.map(kernels.of(A).own_grams, self.at(A), self.mode, *rule)
+        return factor, gains, squares
 
 
 class _Tangent(NamedTuple):
@@ -121,8 +188,10 @@ def with_ridge(gram: np.ndarray, ridge: float) -> np.ndarray:
     return gram + gram.dtype.type(ridge) * np.eye(len(gram), dtype=gram.dtype) if ridge else gram
 
 
-def normal_equations(data, factors: Sequence[np.ndarray], mode: int, ridge: float = 0.0) -> Quadratic:
-    """Least squares in one factor, on complete data."""
+def normal_equations(data, factors: Sequence[np.ndarray], mode: int, ridge: float = 0.0) -> Quadratic | OwnGrams:
+    """Least squares in one factor."""
+    if not data.complete:
+        return OwnGrams(data, factors, mode, ridge)
     return Quadratic(with_ridge(gram_of_others(factors, mode), ridge), data.cross(factors, mode))
 
 

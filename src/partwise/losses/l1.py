@@ -25,6 +25,7 @@ class L1(Loss):
     smooth = False
     updates = frozenset({"weighted_median"})
     degree = 1.0
+    homogeneous = True
     error_power = 1.0
     start = "smooth-l1"
     explains = "the sum of |X|"
@@ -77,4 +78,4 @@ class L1(Loss):
 
     def size(self, data):
         """`sum |x|`."""
-        return data.mean * math.prod(data.shape)
+        return data.mean * data.total_weight

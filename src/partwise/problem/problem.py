@@ -20,7 +20,7 @@ from ..data import Data
 from ..data.units import shared_units, times_power
 from ..losses import Loss
 from ..losses.beta import SMALLEST
-from ..losses.expansions import Expansion, Quadratic, largest, normal_equations, ratio, relative_gain
+from ..losses.expansions import Expansion, OwnGrams, Quadratic, largest, normal_equations, ratio, relative_gain
 from ..structures import Structure
 
 Factors = Sequence[np.ndarray]
@@ -29,6 +29,22 @@ Factors = Sequence[np.ndarray]
 class Measured(NamedTuple):
     fit: float
     stationarity: float
+
+
+class RowUnits(NamedTuple):
+    """Units of the rows of a factor: a row here divided by its own is the user's (see `partwise.problem.weights`)."""
+
+    numbers: np.ndarray
+    structure: Structure  # in the units of the user
+
+    def into(self, A: np.ndarray) -> np.ndarray:
+        """A factor of the user in these units."""
+        return A * self.numbers[:, None].astype(A.dtype)
+
+    def out_of(self, A: np.ndarray) -> np.ndarray:
+        """The same back; rows whose unit is 0 are 0."""
+        inverse = np.divide(1.0, self.numbers, out=np.zeros_like(self.numbers), where=self.numbers > 0)
+        return self.structure.nearest(A * inverse[:, None].astype(A.dtype), 0.0)
 
 
 CONSTANT = 1e-7  # relative deviation from the mean below which X is constant: its square is near rounding
@@ -41,6 +57,9 @@ class Problem:
     structures: tuple[Structure, ...]  # bound to (dim, rank)
     rank: int
     exponents: tuple[int, ...] = ()  # a factor here times 2**exponent is the factor the user knows
+    weight_exponent: int = 0  # weights of entries here times 2**this are those the user knows
+    row_units: tuple[RowUnits | None, ...] = ()  # of each factor, where its rows are not in those of the user
+    null_fit: float | None = None  # the loss of the null model, where the data do not tell it because of these units
 
     symmetric: ClassVar[bool | str] = False  # `X ~ A A'`, one factor: see `partwise.problem.symmetric`
 
@@ -57,6 +76,8 @@ class Problem:
     def __post_init__(self):
         if not self.exponents:
             object.__setattr__(self, "exponents", (0,) * len(self.structures))
+        if not self.row_units:
+            object.__setattr__(self, "row_units", (None,) * len(self.structures))
 
     # -- objective -------------------------------------------------------------------------------------
 
@@ -111,8 +132,10 @@ class Problem:
     def null_error(self) -> float:
         """The error of the null model (`Loss.null`): what the fit of a result is compared with. It is `size` for least
         squares and L1, and also where X is constant, so that the null model has no error but rounding."""
-        constant = self.loss.null(self.data.mean)
-        error = self.error(self.loss.of_constant(self.data, constant)) if constant > 0 else 0.0
+        constant, fit = self.loss.null(self.data.mean), self.null_fit
+        if fit is None:
+            fit = self.loss.of_constant(self.data, constant) if constant > 0 else 0.0
+        error = self.error(fit)
         return error if error > CONSTANT * self.size else self.size
 
     def unreached(self, factors: Factors) -> int:
@@ -137,7 +160,7 @@ class Problem:
         whole of it for least squares, around the present factor otherwise."""
         return self.loss.expand(self.data, factors, mode, self.structures[mode])
 
-    def normal_equations(self, factors: Factors, mode: int) -> Quadratic:
+    def normal_equations(self, factors: Factors, mode: int) -> Quadratic | OwnGrams:
         """Least squares in one factor, without any structure."""
         return normal_equations(self.data, factors, mode)
 
@@ -238,7 +261,12 @@ class Problem:
 
     def user_objective(self, objective: float) -> float:
         """An objective of this problem in the user's units; infinite where they are too large for a number."""
-        return times_power(objective, self.loss.degree * sum(self.exponents))
+        return times_power(objective, self.objective_exponent)
+
+    @property
+    def objective_exponent(self) -> float:
+        """An objective here times 2**this is the user's."""
+        return self.loss.degree * sum(self.exponents) + self.weight_exponent
 
     def normalized(self) -> Problem:
         """The same problem in units where the largest entry of X is near 1, and entries of the factors too where their
@@ -248,12 +276,20 @@ class Problem:
         """
         kind, top = self.data.stored, max(map(abs, self.data.extremes))
         exponents = shared_units(top, [s.magnitudes for s in self.structures], kind)
-        objective_exponent = self.loss.degree * sum(exponents)
-        scaled = (s.rescaled(e, objective_exponent) for s, e in zip(self.structures, exponents, strict=True))
-        structures = tuple(s.elementwise.rounded(kind) if s.elementwise else s for s in scaled)
+        objective_exponent = self.loss.degree * sum(exponents) + self.weight_exponent
+
+        def normal(structure, exponent):
+            scaled = structure.rescaled(exponent, objective_exponent)
+            return scaled.elementwise.rounded(kind) if scaled.elementwise else scaled
+
+        structures = tuple(map(normal, self.structures, exponents))
+        pairs = zip(self.row_units, exponents, strict=True)
+        units = tuple(None if u is None else u._replace(structure=normal(u.structure, e)) for u, e in pairs)
         data = self.data.double() if self.loss.needs_double else self.data
         data, loss = data.scaled(2.0 ** sum(exponents)), self.loss.in_units(sum(exponents))
-        return replace(self, data=data, loss=loss, structures=structures, exponents=exponents)
+        null_fit = None if self.null_fit is None else times_power(self.null_fit, -self.loss.degree * sum(exponents))
+        changed = replace(self, structures=structures, exponents=exponents, row_units=units)
+        return replace(changed, data=data, loss=loss, null_fit=null_fit)
 
     def to_user(self, factors: Factors) -> Factors:
         """Factors of this problem in the user's units and the type of X, within the numbers that there are of it."""
@@ -261,15 +297,25 @@ class Problem:
         most = np.finfo(kind).max
         return tuple(
             (of := kernels.of(A)).astype(of.clip(of.ldexp(A, exponent), -most, most), kind)
-            for A, exponent in zip(factors, self.exponents, strict=True)
+            for A, exponent in zip(self.in_plain_rows(factors), self.exponents, strict=True)
         )
 
     def from_user(self, factors: Factors) -> Factors:
         """Factors in the user's units as factors of this problem."""
         kind = self.data.dtype
-        return tuple(
+        factors = tuple(
             (of := kernels.of(A)).ldexp(of.astype(A, kind), -e) for A, e in zip(factors, self.exponents, strict=True)
         )
+        return tuple(A if u is None else u.into(A) for A, u in zip(factors, self.row_units, strict=True))
+
+    def in_plain_rows(self, factors: Factors) -> Factors:
+        """Factors with rows in the units of the user."""
+        return tuple(A if u is None else u.out_of(A) for A, u in zip(factors, self.row_units, strict=True))
+
+    def with_plain_rows(self) -> Problem:
+        """The problem of such factors; its data are still in units of rows."""
+        structures = (s if u is None else u.structure for s, u in zip(self.structures, self.row_units, strict=True))
+        return replace(self, structures=tuple(structures), row_units=())
 
     def as_told(self, factors: Factors) -> Factors:
         """The factors that the user is given, in the units of this problem: the same, unless the user's have another

@@ -57,6 +57,11 @@ class SymmetricProblem(Problem):
         """The diagonal of a matrix X."""
         return diagonal_of(self.data)
 
+    def normal_equations(self, factors: Factors, mode: int) -> Quadratic:
+        known = super().normal_equations(factors, mode)
+        assert isinstance(known, Quadratic)  # all entries count
+        return known
+
     def tied(self, factors: Factors) -> Factors:
         """A once for each mode, from the first."""
         return (factors[0],) * self.order
@@ -143,6 +148,11 @@ def pose_as(symmetric: bool | str, data: Data, loss: Loss, stated: Sequence[Stru
     if symmetric == OFF_DIAGONAL and len(data.shape) > 2:
         raise IncompatibleError(
             f"symmetric={symmetric!r} is for matrices, got a tensor of order {len(data.shape)}: use symmetric=True."
+        )
+    if not data.complete:
+        raise IncompatibleError(
+            f"symmetric={symmetric!r} needs X without missing entries, in which all count alike: fill them in, or use "
+            "symmetric=False."
         )
     if not loss.quadratic:
         raise IncompatibleError(f"symmetric={symmetric!r} goes with least squares, loss='frobenius', not with {loss}.")

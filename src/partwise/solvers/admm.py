@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..checks import POSITIVE_INT, Rule, is_number
-from ..problem import Problem, Quadratic
+from ..problem import Problem
 from .admm_search import Progress, Search, Split, free_error, scales_of, scattered, unit_of
 from .base import Solver, Step, require
 from .block import least_squares_only
@@ -141,9 +141,10 @@ class ADMM(Solver):
     def move(self, problem: Problem, state: Search) -> float:
         """One round over the copies; the error of the free ones."""
         for mode in reversed(problem.modes):  # H first: what a start says is which parts a sample has
-            gram, cross = problem.normal_equations([split.free for split in state.splits], mode)
+            known = problem.normal_equations([split.free for split in state.splits], mode)
+            gram, cross = known.around(state.splits[mode].free, state.unit)
             state.splits[mode].pull(gram, cross, 1 / state.unit)
-        error = free_error(problem, state.splits[mode].free, Quadratic(gram, cross), state.unit)
+        error = free_error(problem, state.splits[mode].free, known, state.unit)
         for mode in problem.modes:
             state.splits[mode].project(problem.structures[mode], state.unit)
         return error

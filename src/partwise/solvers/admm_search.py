@@ -11,8 +11,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from .. import kernels
 from ..data.units import comparable
-from ..losses.expansions import gram_of_others
-from ..problem import Factors, Problem, Quadratic, gram_of
+from ..losses.expansions import OwnGrams, gram_of_others
+from ..problem import Factors, Problem, Quadratic
 from ..structures import Structure
 from .base import feasible
 from .block import State as Descent
@@ -133,8 +133,8 @@ class Search:
         cosines = np.triu(np.abs(gram_of_others(factors, 0)) / np.maximum(np.outer(lengths, lengths), least), 1)
         pair = np.unravel_index(np.argmax(cosines), cosines.shape)
         k = min((int(i) for i in pair) if cosines[pair] > PARALLEL else range(problem.rank), key=used.__getitem__)
-        gram, cross = problem.normal_equations(factors, 0)
-        left = data.row_sums(0, 2.0) + np.einsum("ij,ij->i", W, W @ gram - 2 * cross)
+        minus, plus = problem.normal_equations(factors, 0).split(W)
+        left = data.row_sums(0, 2.0) + np.einsum("ij,ij->i", W, plus - 2 * minus)
         worst = int(np.argmax(comparable(left, W.dtype)))
         slice_of = [np.eye(len(W), 1, -worst, dtype=W.dtype), *(np.ones((len(B), 1), W.dtype) for B in others)]
         first, *rest = self.splits
@@ -166,10 +166,9 @@ def scattered(problem: Problem, mode: int, rng: np.random.RandomState) -> np.nda
     return (A * (problem.rank / np.linalg.norm(A))).astype(problem.data.dtype)
 
 
-def free_error(problem: Problem, A: np.ndarray, known: Quadratic, unit: float) -> float:
+def free_error(problem: Problem, A: np.ndarray, known: Quadratic | OwnGrams, unit: float) -> float:
     """`|X - [[A]]|` of the free copies in the units of the search, from the normal equations of one of them."""
-    gram, cross = known
-    model = float(np.vdot(gram, gram_of(A))) - 2 * kernels.of(A).inner(A, cross) / unit
+    model = known.square(A) - 2 * kernels.of(A).inner(A, known.cross) / unit
     return math.sqrt(max(problem.data.norm2 / unit**2 + model, 0.0))
 
 

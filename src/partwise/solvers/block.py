@@ -15,10 +15,14 @@ import numpy as np
 
 from .. import kernels
 from ..kernels.records import Chosen
+from ..losses.beta import cancels
+from ..losses.expansions import OwnGrams
 from ..problem import Expansion, Factors, Problem, largest
 from ..structures import Structure
 from .base import Solver, Step, feasible
-from .exact_rows import least_squares_rows
+from .exact_rows import dependent, least_squares_rows
+
+ALONE = 20  # rounds over a row that has its own Gram matrix, where the other factors are held
 
 
 @dataclass
@@ -223,7 +227,31 @@ def least_squares_only(solver: Solver, problem: Problem) -> str | None:
     """The sentence of solvers that work on the normal equations."""
     if not problem.loss.quadratic:
         return f"{type(solver).__name__} minimises least squares only, got the loss {problem.loss}"
-    return None if problem.data.complete else f"{type(solver).__name__} needs data in which every entry counts alike"
+    return None
+
+
+def complete_only(solver: Solver, problem: Problem) -> str | None:
+    """The sentence of solvers for which all entries are observed, and count alike."""
+    if why := least_squares_only(solver, problem):
+        return why
+    if problem.data.complete:
+        return None
+    name = type(solver).__name__
+    return f"{name} needs data without missing entries, in which all count alike: leave the solver out, or fill them in"
+
+
+def own_rows(problem: Problem, mode: int, state: State, rows: np.ndarray, inner: tuple) -> Update:
+    """The update of rows that have their own Gram matrices by coordinate descent: `inner = (sweeps, eps, greedy)`."""
+    A, known, box = state.points[mode], state.expansions[mode], state.boxes[mode]
+    assert isinstance(known, OwnGrams)
+    signed = box.l1 > 0 and not problem.structures[mode].nonnegative  # penalties there are not linear
+    exact = problem.separable and not signed and dependent(known.others)
+    factor, gains, squares = known.descend(A, box, (*inner, ALONE if problem.separable else 1, exact), rows)
+    if rows.size < len(factor) or mode != problem.modes[-1]:
+        return Update(factor, problem.relative_gain(gains))
+    model = known.square_with(factor, squares) - known.ridge * kernels.of(A).inner(factor, factor)
+    fit = 0.5 * (problem.data.norm2 - 2 * kernels.of(A).inner(factor, known.cross) + model)
+    return Update(factor, problem.relative_gain(gains), None if cancels(problem.data, fit) else max(fit, 0.0))
 
 
 def quadratic_only(solver: Solver, kernel: str, problem: Problem) -> str | None:

@@ -5,8 +5,9 @@ from typing import ClassVar
 
 from .. import kernels
 from ..checks import BELOW_1, POSITIVE_INT
+from ..losses.expansions import OwnGrams
 from .base import require
-from .block import BlockDescent, Update, quadratic_only
+from .block import BlockDescent, Update, own_rows, quadratic_only
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,10 @@ class GCD(BlockDescent):
         return 1.0, "greedy coordinate descent suits sparse factors"
 
     def update(self, problem, mode, state, rows):
-        A, (gram, cross) = state.points[mode], state.expansions[mode]
-        inner = self.updates * problem.rank, self.eps
+        A, expansion, inner = state.points[mode], state.expansions[mode], (self.updates * problem.rank, self.eps)
+        if isinstance(expansion, OwnGrams):
+            return own_rows(problem, mode, state, rows, (*inner, True))
+        gram, cross = expansion
         shared = not problem.separable
         factor, gains = kernels.of(A).gcd(A, cross, gram, state.boxes[mode], rows, inner, shared)
         return Update(factor, problem.relative_gain(gains))

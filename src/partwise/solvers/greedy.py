@@ -23,7 +23,7 @@ from ..oracles.chain import GAP, Atom, next_atom
 from ..problem import Factors, Problem
 from ..problem.parts import part_products
 from .base import Solver, Step, feasible, require, shallow_copy
-from .block import least_squares_only
+from .block import complete_only
 from .hals import HALS
 from .symmetric_cd import SymmetricCD
 from .symmetric_gn import SymmetricGN
@@ -152,7 +152,7 @@ class Greedy(Solver):
         return self.prune is None
 
     def supports(self, problem):
-        if why := least_squares_only(self, problem):
+        if why := complete_only(self, problem):
             return why
         for structure in problem.structures:
             entries = structure.elementwise

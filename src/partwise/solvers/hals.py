@@ -12,8 +12,9 @@ import numpy as np
 from .. import kernels
 from ..checks import AT_LEAST_0, Rule, is_positive_int
 from ..data.names import factor_names, listed
+from ..losses.expansions import OwnGrams
 from .base import require
-from .block import BlockDescent, Update, quadratic_only
+from .block import BlockDescent, Update, own_rows, quadratic_only
 
 FEWEST = 4  # sweeps over a factor
 SHARE = 2  # one sweep more for so many sweeps' worth of multiplications in the product with X
@@ -70,9 +71,11 @@ class HALS(BlockDescent):
         return 2.0, "cyclic coordinate descent with extrapolation, the fastest on most data measured"
 
     def update(self, problem, mode, state, rows):
-        A, (gram, cross) = state.points[mode], state.expansions[mode]
+        A, expansion, inner = state.points[mode], state.expansions[mode], self.inner(problem, mode, state.tol)
+        if isinstance(expansion, OwnGrams):
+            return own_rows(problem, mode, state, rows, (*inner, False))
+        gram, cross = expansion
         order = state.rng.permutation(problem.rank) if self.shuffle else np.arange(problem.rank)
-        inner = self.inner(problem, mode, state.tol)
         factor, gains = kernels.of(A).hals(A, cross, gram, state.boxes[mode], order, inner, rows)
         return Update(factor, problem.relative_gain(gains))
 

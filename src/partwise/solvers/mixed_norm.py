@@ -51,7 +51,8 @@ class MixedNorm(GCD):
         structure = problem.structures[mode]
         if not isinstance(structure, GroupSparsity):
             return super().update(problem, mode, state, rows)
-        A, (gram, cross) = state.points[mode], state.expansions[mode]
+        A = state.points[mode]
+        gram, cross = state.expansions[mode].around(A)
         groups = [np.array(group) for group in structure.members(problem.rank)]
         budgets = structure.lengths, structure.totals
         factor, gain = kernels.of(A).mixed_norm(A, cross, gram, groups, *budgets, self.rounds)

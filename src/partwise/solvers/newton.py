@@ -29,10 +29,12 @@ class Newton(RowDescent):
 
     def supports(self, problem):
         if problem.quadratic or "newton" not in problem.loss.updates:
-            return f"Newton minimises beta-divergences other than least squares, got the loss {problem.loss}"
+            return f"Newton minimises beta-divergences, least squares only with missing entries; got {problem.loss}"
         return super().supports(problem)
 
     def prefer(self, problem):
+        if problem.loss.quadratic:
+            return 1.8, "Newton's method on whole rows, which for least squares is coordinate descent"
         sparse = problem.data.density < problem.loss.sparse_below(nonnegative=True)
         if "newton_kl" in problem.loss.updates and (sparse or problem.rank < WIDE):
             return 2.0, "Newton's method on whole rows, for KL better where X is dense and parts are many"

@@ -57,7 +57,7 @@ class PALM(HALS):
         structure, A = problem.structures[mode], state.points[mode]
         if moves_freely(structure):
             return super().update(problem, mode, state, rows)
-        gram, cross = state.expansions[mode]
+        gram, cross = state.expansions[mode].around(A)
         gram = gram - gram.dtype.type(structure.ridge) * np.eye(problem.rank, dtype=gram.dtype)  # it is in the prox
         known = problem.separable  # for each row, already
         stationarity = 0.0 if known else problem.stationarity_of(state.points, mode, state.expansions[mode])

@@ -17,7 +17,7 @@ from ..losses.beta import cancels
 from ..problem import Factors, Problem, Quadratic, gram_of
 from ..run import interrupts
 from .base import Solver, Step, feasible, require
-from .block import least_squares_only
+from .block import complete_only
 
 DAMPING = 0.1, 1e-12, 1e12  # at first, at least and at most, in units of the largest `d |a_k|^(2d - 2)`
 GOOD, FAIR, LEAST = 0.75, 0.25, 1e-4  # shares of the fall that the model promises, that the objective falls by
@@ -65,7 +65,7 @@ class SymmetricGN(Solver):
             return "SymmetricGN is for X ~ [[A, ..., A]], which symmetric=True states"
         if not problem.diagonal:
             return "SymmetricGN needs data in which the diagonal of X counts, symmetric=True"
-        return least_squares_only(self, problem)
+        return complete_only(self, problem)
 
     def prefer(self, problem):
         return 1.0, "damped Gauss-Newton steps in all entries together"

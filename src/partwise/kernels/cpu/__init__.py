@@ -36,6 +36,7 @@ from .mixed_norm import mixed_norm
 from .mu import mu
 from .newton import newton
 from .newton_kl import newton_kl
+from .own_grams import own_grams, own_slopes
 from .products import dense_product, is_narrow, product, sparse_product, transposed_product
 from .projections import keep_largest, project_hoyer, project_simplex
 from .pursuit import pursue

@@ -83,19 +83,20 @@ def gram(A):
 
 @compiled
 def _power_sums(X, beta, out, start, stop):
+    weighted = X.weights.size > 0
     for i in range(start, stop):
         total = 0.0
         for p in range(X.indptr[i], X.indptr[i + 1]):
-            value = abs(np.float64(X.values[p] * X.scale))
+            value, weight = abs(np.float64(X.values[p] * X.scale)), np.float64(X.weights[p]) if weighted else 1.0
             if beta == 2:
-                total += value * value
+                total += weight * (value * value)
             elif value > 0:
-                total += value**beta
+                total += weight * value**beta
         out[i] = total
 
 
 def power_sums(X, beta):
-    """`sum |x|^beta` over the nonzero entries of each row, (dim,)."""
+    """`sum |x|^beta` over the nonzero entries of each row, each by its weight, (dim,)."""
     out = np.empty(X.n_rows)
     work = np.diff(X.indptr) + np.int64(1)
     threads.map_chunks(

@@ -1,0 +1,213 @@
+"""What of X is observed, and how much each entry counts, from what the user says: `missing`, `mask` and `weights`."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from . import as_data
+from .base import Data
+from .coordinates import Coordinates
+from .dense import Dense
+from .sparse import Sparse
+from .tensor import SparseTensor
+from .units import exponent_of
+from .validation import as_matrix, check_finite, checked_data
+from .weighted import Weighted
+
+MISSING = ("nan", "zeros", None)  # what `missing` may be
+LISTED = 0.3  # share of entries that are observed: below, they are listed one by one
+
+
+class Observed(NamedTuple):
+    """Data, with what else there is to say of the weights of their entries."""
+
+    data: Data
+    vectors: tuple[np.ndarray | None, ...]  # what rows along each mode count besides, None for 1; empty: none do
+    exponent: int  # weights here times 2**this are those of the user
+
+
+def observed(X, missing="nan", mask=None, weights=None) -> Observed:
+    """Data of X as the user gives it."""
+    if not (missing is None or (isinstance(missing, str) and missing in MISSING)):
+        raise ValueError(f"missing must be 'nan', 'zeros' or None, got {missing!r}")
+    X = checked_data(X, any_order=True, with_nan=missing is not None)
+    counts = [] if mask is None else [checked_mask(mask, X.shape)]
+    vectors: tuple[np.ndarray | None, ...] = ()
+    exponent = 0
+    if isinstance(weights, tuple):
+        vectors, exponent = checked_vectors(weights, X.shape)
+    elif weights is not None:
+        given, exponent = checked_weights(weights, X.shape)
+        counts.append(given)
+    data = (of_listed if issparse(X) or isinstance(X, SparseTensor) else of_array)(X, missing, counts)
+    if isinstance(data, Weighted) and data.n_observed == 0:
+        raise ValueError("no entry of X is observed: all are missing, masked, or have weight 0")
+    return Observed(data, vectors, exponent)
+
+
+# -- what the user says --------------------------------------------------------------------------------
+
+
+def as_counts(given, name: str, shape: tuple[int, ...]):
+    """A mask or weights as an array or by their nonzeros, of the shape of X."""
+    found = as_matrix(given, name, any_order=True)
+    found = found if issparse(found) or isinstance(found, SparseTensor) else np.asarray(found)
+    if found.shape != shape:
+        raise ValueError(
+            f"{name} has shape {found.shape}, and X has shape {shape}: give one number for each entry of X"
+        )
+    return found
+
+
+def checked_mask(mask, shape: tuple[int, ...]):
+    """True where an entry is observed: a boolean array, or the places that a sparse one stores as not 0."""
+    mask = as_counts(mask, "mask", shape)
+    values = mask.data if issparse(mask) else getattr(mask, "values", mask)
+    if values.dtype != bool and not np.all((values == 0) | (values == 1)):
+        raise ValueError(
+            "mask says which entries of X are observed, by True and False, or 1 and 0; for other numbers use weights"
+        )
+    return mask.astype(bool) if not isinstance(mask, SparseTensor) else mask
+
+
+def checked_weights(weights, shape: tuple[int, ...]):
+    """Nonnegative weights, divided by a power of two near the largest, and its exponent."""
+    weights = as_counts(weights, "weights", shape)
+    values = weights.data if issparse(weights) else getattr(weights, "values", weights)
+    values, exponent = moderate_weights(values, "weights", len(shape))
+    if issparse(weights):
+        return csr_array(type(weights)((values, weights.indices, weights.indptr), shape=shape)), exponent
+    return (SparseTensor(weights.coords, values, shape) if isinstance(weights, SparseTensor) else values), exponent
+
+
+def checked_vectors(weights: tuple, shape: tuple[int, ...]) -> tuple[tuple[np.ndarray | None, ...], int]:
+    """The same for weights of rows along each mode; None or 1 where all count alike."""
+    sizes = [None if vector is None else np.shape(vector) for vector in weights]
+    wanted = [None if vector is None else (dim,) for vector, dim in zip(weights, shape, strict=False)]
+    if len(weights) != len(shape) or sizes != wanted:
+        raise ValueError(
+            f"weights in a tuple are one vector for each mode of X, of {', '.join(map(str, shape))} numbers, or None; "
+            f"got {len(weights)} of shapes {', '.join(str(size) for size in sizes)}"
+        )
+    found, total = [], 0
+    for vector in weights:
+        values, exponent = (None, 0) if vector is None else moderate_weights(np.asarray(vector), "weights", len(shape))
+        found.append(None if values is None or np.all(values == 1) else values)
+        total += exponent
+    return (tuple(found) if any(v is not None for v in found) else ()), total
+
+
+def moderate_weights(values: np.ndarray, name: str, order: int) -> tuple[np.ndarray, int]:
+    """Weights as numbers of double precision, the largest near 1, and the exponent taken out."""
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be numbers >= 0, got an array of {values.dtype}")
+    values = values.astype(np.float64)
+    check_finite(values, name, order)
+    if values.min(initial=0) < 0:
+        raise ValueError(f"{name} must be >= 0, and the smallest is {values.min():g}: use 0 for what is not to count")
+    largest = float(values.max(initial=0))
+    if largest == 0:
+        raise ValueError(f"{name} are all 0, so that no entry of X counts: give some of them a positive one")
+    exponent = exponent_of(largest)
+    return np.ldexp(values, -exponent), exponent
+
+
+# -- X as an array -------------------------------------------------------------------------------------
+
+
+def of_array(X: np.ndarray, missing: str | None, counts: list) -> Data:
+    weights: np.ndarray | None = None
+    seen = [] if missing is None else [~np.isnan(X)]
+    seen += [X != 0] if missing == "zeros" else []
+    for given in [*(s for s in seen if not s.all()), *counts]:
+        array = given.toarray() if hasattr(given, "toarray") else given
+        weights = array if weights is None else weights * array
+    if weights is None or np.all(weights == 1):
+        return as_data(X)
+    weights = weights.astype(X.dtype)
+    if np.count_nonzero(weights) < LISTED * X.size:
+        places = np.flatnonzero(weights)
+        return listing(X.shape, places, X.ravel()[places], weights.ravel()[places], 0.0)
+    entries = Dense.of(np.where(weights > 0, X, X.dtype.type(0)))
+    return Weighted(X.shape, X.dtype, 1.0, entries, Dense.of(weights))
+
+
+# -- X by its nonzeros ---------------------------------------------------------------------------------
+
+
+def of_listed(X, missing: str | None, counts: list) -> Data:
+    """Entries that are not stored are zeros, or unknown for missing="zeros"."""
+    shape, unlisted = X.shape, float(missing != "zeros")
+    places, values = places_of(X)
+    if unlisted and not counts and not np.isnan(values).any():
+        return as_data(X)
+    if math.prod(shape) >= 1 << 63:
+        raise ValueError(f"missing entries, masks and weights need fewer than 2^63 entries, and X has shape {shape}")
+    weights = np.ones(len(places))
+    for given in counts:
+        if unlisted:
+            places, values, weights, unlisted = joined(shape, places, values, weights, given)
+        else:
+            weights = weights * looked_up(shape, places, given)
+    weights[np.isnan(values)] = 0
+    if not unlisted:
+        kept = weights > 0
+        places, values, weights = places[kept], values[kept], weights[kept]
+    return listing(shape, places, values, weights, unlisted)
+
+
+def joined(shape, places, values, weights, given) -> tuple:
+    """Entries that are listed or that `given` speaks of, their values and weights, and what others count."""
+    if not (issparse(given) or isinstance(given, SparseTensor)):
+        least = given.min()  # what is not hidden, or counts as little as any, need not be listed
+        uniform = given.max() if np.count_nonzero(given == given.max()) * 2 > given.size else least
+        told = np.flatnonzero(given != uniform)
+        every = np.union1d(places, told)
+        return every, found(every, places, values), found(every, places, weights, 1.0) * given.ravel()[every], uniform
+    told, numbers = places_of(given)
+    told, numbers = told[numbers != 0], numbers[numbers != 0]
+    return told, found(told, places, values), found(told, places, weights, 1.0) * numbers, 0.0
+
+
+def found(wanted: np.ndarray, places: np.ndarray, values: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
+    """Values at the wanted places, `otherwise` where none is listed."""
+    at = np.minimum(np.searchsorted(places, wanted), max(len(places) - 1, 0))
+    here = places[at] == wanted if len(places) else np.zeros(len(wanted), bool)
+    return np.where(here, values[at] if len(places) else otherwise, otherwise)
+
+
+def looked_up(shape, places: np.ndarray, given) -> np.ndarray:
+    """What `given` says at some places."""
+    if issparse(given) or isinstance(given, SparseTensor):
+        return found(places, *places_of(given))
+    return given.ravel()[places]
+
+
+def places_of(X) -> tuple[np.ndarray, np.ndarray]:
+    """Where entries are stored, zeros too, counted through X as an array, in order; and their values."""
+    if isinstance(X, SparseTensor):
+        data = Coordinates.of(X, keep_zeros=True)
+        if math.prod(X.shape) >= 1 << 63:
+            return np.arange(len(data.values)), data.values
+        return np.ravel_multi_index(tuple(data.coords.T.astype(np.int64)), X.shape), data.values
+    matrix = Sparse.of(X, keep_zeros=True).matrix
+    rows = np.repeat(np.arange(X.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+    return rows * X.shape[1] + matrix.indices, matrix.data
+
+
+def listing(shape, places: np.ndarray, values: np.ndarray, weights: np.ndarray, unlisted: float) -> Weighted:
+    """Data by some of their entries, at places counted through X as an array, in order."""
+    kind = values.dtype
+    values, excess = np.where(weights > 0, values, kind.type(0)), (weights - unlisted).astype(kind)
+    if len(shape) == 2:
+        rows, columns = np.divmod(places, shape[1])
+        ends = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
+        entries: Data = Sparse.of(csr_array((values, columns, ends), shape=shape), keep_zeros=True)
+    else:
+        coords = np.column_stack(np.unravel_index(places, shape))
+        entries = Coordinates.of(SparseTensor(coords, values, shape), keep_zeros=True)
+    return Weighted(shape, kind, 1.0, entries, entries.with_values(excess), float(unlisted))

@@ -1,0 +1,248 @@
+"""Least squares in the rows of one factor where entries of X count differently: each row has a Gram matrix of its own,
+
+    1/2 w' (gram + sum_j e_j h_j h_j') w - cross' w + l1 |w|_1,   low <= w <= high.
+
+`gram` counts every entry as most do, and holds the ridge; `e_j`, the values of X here, is what some count beyond that,
+and h_j the row of the others that goes with it. Time O(n rank^2) for a row with n such entries.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import threads
+from .base import aligned, best_for, bounds_of, compiled, gain, helper, update_of
+from .newton import Tiles, _curvatures, _minimise_exactly, room_for_model
+from .panels import panel_of, tasks
+from .rows import gather_panel, longest, longest_of, no_parts, read_row, room_for, sums_of, take_parts
+from .simd import TILE, combine
+
+NOTHING = 4  # times the rounding of a number: what may be left of it
+
+
+class Inner(NamedTuple):
+    """How a row is brought down: at most so many sweeps, or updates if `greedy`, until one gains at most `eps` of the
+    first; `steps`: how often parts that would gain are sought; `exact`: each to the minimum for the parts it has."""
+
+    sweeps: int
+    eps: Any
+    greedy: bool
+    steps: int
+    exact: bool
+
+
+@helper
+def _weighted_model(row, out):
+    """`e_j y_j` of each entry; returns `sum e_j y_j^2`, in double precision."""
+    total, e, y = 0.0, row.x, row.y
+    for j in range(row.extent[2]):
+        out[j] = e[j] * y[j]
+    for j in range(row.extent[1]):
+        total += np.float64(e[j]) * np.float64(y[j]) * np.float64(y[j])
+    return total
+
+
+@helper
+def _add_shared(gram, used, slope):
+    """`slope += gram w`."""
+    for a in range(used.number[0]):
+        line, own = gram[used.parts[a]], used.c[a]
+        for k in range(line.size):
+            slope[k] += own * line[k]
+
+
+@helper
+def _join(slope, l1, low, high, row, panel, used):
+    """Add to the list the components at 0 that gain by leaving it; returns how many it has then."""
+    begun = n = used.number[0]
+    for k in range(low.size):
+        up, down = slope[k] + l1 < 0 and high[k] > 0, slope[k] - l1 > 0 and low[k] < 0
+        if up or down:
+            listed = False
+            for a in range(begun):
+                listed |= used.parts[a] == k
+            if not listed:
+                used.parts[n], used.places[n], used.c[n] = k, (k if panel.whole else n) * panel.stride, 0
+                n += 1
+    used.number[0] = n
+    if not panel.whole and n > begun:
+        gather_panel(row, panel, used, begun)
+    return n
+
+
+@helper
+def _complete(model, used, gram, slope, l1, low, high, gains):
+    """The quadratic model of a row in the components it uses, from what its own entries add to the second derivatives;
+    what each could gain alone is added to `gains`."""
+    n, parts = used.number[0], used.parts
+    for a in range(n):
+        line, k = gram[parts[a]], parts[a]
+        for b in range(n):
+            model.Q[a, b] += line[parts[b]]
+        # where hardly any entry of a row counts, little is left of sums over all
+        model.Q[a, a] = max(model.Q[a, a], NOTHING * np.finfo(gram.dtype).eps * line[k])
+        model.g[a], model.low[a], model.high[a] = slope[k], low[k], high[k]
+        q = np.float64(model.Q[a, a])
+        x = best_for(np.float64(used.c[a]), np.float64(slope[k]), q, l1, low[k], high[k])
+        gains[k] += max(gain(np.float64(used.c[a]), x, np.float64(slope[k]), q, l1), 0.0)
+
+
+@helper
+def _move(model, used, a, l1):
+    """One weight to its best value; returns what that gains."""
+    Q, g, c = model.Q, model.g, used.c
+    q = Q[a, a]
+    x = c.dtype.type(best_for(c[a], g[a], q, l1, model.low[a], model.high[a]))
+    s = x - c[a]
+    if s == 0:
+        return 0.0
+    gained = np.float64(gain(c[a], x, g[a], q, l1))
+    c[a] = x
+    line = Q[a]
+    for b in range(used.number[0]):
+        g[b] += s * line[b]
+    return gained
+
+
+@helper
+def _sweep(model, used, l1):
+    """Every weight once, in turn."""
+    gained = 0.0
+    for a in range(used.number[0]):
+        gained += _move(model, used, a, l1)
+    return gained
+
+
+@helper
+def _best_one(model, used, l1):
+    """The one weight whose best value gains most."""
+    most, best = 0.0, -1
+    for a in range(used.number[0]):
+        own, g, q = used.c[a], model.g[a], model.Q[a, a]
+        gained = gain(own, best_for(own, g, q, l1, model.low[a], model.high[a]), g, q, l1)
+        if gained > most:
+            most, best = gained, a
+    return _move(model, used, best, l1) if best >= 0 else 0.0
+
+
+@helper
+def _descend(model, used, inner, l1):
+    """Coordinate descent; returns what was gained."""
+    first, total = 0.0, 0.0
+    for sweep in range(inner.sweeps):
+        gained = _best_one(model, used, l1) if inner.greedy else _sweep(model, used, l1)
+        total += gained
+        first = gained if sweep == 0 else first
+        if gained <= inner.eps * first:
+            break
+    return total
+
+
+@compiled
+def _finish(model, used, l1):
+    """To the minimum for these components; penalties here are linear, of weights >= 0. Returns what that gains."""
+    n = used.number[0]
+    for a in range(n):
+        model.slope[a], model.d[a] = model.g[a] + l1, 0
+    gained = _minimise_exactly(model, used)
+    for a in range(n if gained > 0 else 0):
+        used.c[a] = min(max(used.c[a] + model.d[a], model.low[a]), model.high[a])
+    return max(gained, 0.0)
+
+
+@compiled
+def _own_grams(X, update, panel, gram, cross, inner, start, stop):
+    """Returns what each component could have gained, and `sum e_j y_j^2` after the update."""
+    A, out, rows, box, rank = update.A, update.out, update.rows, update.box, update.A.shape[1]
+    l1 = box.l1
+    panel, row, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
+    tiles = Tiles(aligned(TILE * panel.stride, A), aligned(TILE * TILE, A), np.empty(TILE, np.int64))
+    z, slope = aligned(length, A), aligned(panel.width, A)
+    model, w, used = room_for_model(rank, A), np.empty(rank, A.dtype), no_parts(rank, A)
+    gains, further, squares = np.zeros(rank), np.zeros(rank), 0.0
+    for t in range(start, stop):
+        i, most = rows[t], 0.0
+        low, high = bounds_of(box, i)
+        n, length = read_row(X, i, panel, row)
+        for k in range(rank):
+            w[k] = A[i, k]
+        take_parts(w, row, panel, used)
+        for step in range(inner.steps):
+            _weighted_model(row, z)
+            sums_of(z, row, panel, slope)
+            for k in range(rank):
+                slope[k] -= cross[i, k]
+            _add_shared(gram, used, slope)
+            n_parts = _join(slope, l1, low, high, row, panel, used)
+            if n > 0:
+                _curvatures(row.x, row, panel, used, tiles, model.Q)
+            else:
+                model.Q[:n_parts, :n_parts] = 0
+            _complete(model, used, gram, slope, l1, low, high, gains if step == 0 else further)
+            gained = _descend(model, used, inner, l1)
+            if inner.exact:
+                gained += _finish(model, used, l1)
+            combine(used.c, used.places, n_parts, panel.H, length, row.y)
+            most = max(most, gained)
+            if gained <= inner.eps * most:
+                break
+        for k in range(rank):
+            out[i, k] = w[k]
+        for a in range(used.number[0]):
+            out[i, used.parts[a]] = used.c[a]
+        squares += _weighted_model(row, z)
+    return gains, squares
+
+
+def own_grams(X, A, others, cross, gram, box, inner, rows):
+    """Coordinate descent on each row, `inner` as `Inner` has it. Sums: what each component could have gained at the
+    start, and `sum e_j y_j^2` of the rows after it."""
+    kind, update, B = A.dtype.type, update_of(A, box, rows), others.B
+    sweeps, eps, *rest = inner
+    panel, rank, inner = panel_of(X, B, X.full), A.shape[1], Inner(sweeps, kind(eps), *rest)
+    gains, squares = zip(
+        *threads.map_chunks(
+            lambda i, j: _own_grams(X, update, panel, gram, cross, inner, i, j),
+            tasks(X, B, X.full, rows, rank * (rank + 16) // 4),
+        ),
+        strict=True,
+    )
+    return (update.out,), (np.sum(gains, axis=0), sum(squares))
+
+
+@compiled
+def _own_slopes(X, A, panel, squares, slope, curvature, start, stop):
+    rank = A.shape[1]
+    panel, row, length = room_for(X, panel, rank, longest(X, start, stop))
+    sums, w, used, z, total = (
+        aligned(panel.width, A),
+        np.empty(rank, A.dtype),
+        no_parts(rank, A),
+        aligned(length, A),
+        0.0,
+    )
+    for i in range(start, stop):
+        read_row(X, i, panel, row)
+        for k in range(rank):
+            w[k] = A[i, k]
+        take_parts(w, row, panel, used)
+        total += _weighted_model(row, z)
+        sums_of(z, row, panel, sums)
+        for k in range(rank):
+            slope[i, k] = sums[k]
+        sums_of(row.x, row, squares, sums)
+        for k in range(rank):
+            curvature[i, k] = sums[k]
+    return total
+
+
+def own_slopes(X, A, others):
+    """`sum_j e_j y_j h_j` and `sum_j e_j h_j^2` of each row, both (dim, rank); of all rows `sum e_j y_j^2`."""
+    B, slope, curvature = others.B, np.empty_like(A), np.empty_like(A)
+    panel = panel_of(X, B, X.full)
+    squares = panel._replace(B=panel.B * panel.B, H=panel.H * panel.H)
+    totals = threads.map_chunks(
+        lambda i, j: _own_slopes(X, A, panel, squares, slope, curvature, i, j),
+        tasks(X, B, X.full, np.arange(A.shape[0]), 4 * A.shape[1]),
+    )
+    return (slope, curvature), (sum(totals),)

@@ -1,0 +1,76 @@
+"""Weights of rows and columns: a change of units, where that is all they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..data import Data
+from ..data.observed import Observed
+from ..data.weighted import weighted_by
+from ..losses import Loss
+from ..structures import Elementwise, Structure
+from .problem import Problem, RowUnits
+from .symmetric import pose_as
+
+
+def pose_observed(
+    symmetric: bool | str, given: Observed, loss: Loss, stated: Sequence[Structure], rank: int
+) -> Problem:
+    """A problem of data whose entries may be missing or count differently.
+
+    Under a loss with `d(s x, s y) = s^degree d(x, y)`, entries that count `r_i c_j` are those of X with its rows and
+    columns multiplied by `r_i^(1/degree)` and `c_j^(1/degree)`, and so are the factors: no entry has a weight of its
+    own. Where a structure is in the way, or the loss knows no such rule, each has."""
+    data, vectors, exponent = given
+    problem = replace(pose_as(symmetric, data, loss, stated, rank), weight_exponent=exponent)
+    if not vectors:
+        return problem
+    if symmetric or not (loss.homogeneous and all(map(in_any_units, problem.structures, vectors))):
+        weighted = pose_as(symmetric, weighted_by(data, vectors), loss, stated, rank)
+        return replace(weighted, weight_exponent=exponent)
+    numbers = [None if vector is None else vector ** (1 / loss.degree) for vector in vectors]
+    values = next(problem.data.listed())
+    scaled = problem.data.with_values((values * problem.data.along(numbers)).astype(values.dtype))
+    pairs = list(zip(problem.structures, numbers, strict=True))
+    units = tuple(None if n is None else RowUnits(n, s) for s, n in pairs)
+    structures = tuple(s if n is None else in_units(s, n, rank) for s, n in pairs)
+    null_fit = null_fit_of(problem.data, loss, vectors)
+    return replace(problem, data=scaled, structures=structures, row_units=units, null_fit=null_fit)
+
+
+def null_fit_of(data: Data, loss: Loss, vectors: Sequence[np.ndarray | None]) -> float:
+    """The loss of the null model where entries count as the vectors say."""
+    values, weights = data.listed_pair()
+    along = data.along(vectors)
+    sums = [dim if v is None else float(v.sum()) for v, dim in zip(vectors, data.shape, strict=True)]
+    rest = data.unlisted * max(math.prod(sums) - float(along.sum()), 0.0)  # of zeros that are not listed
+    weights = weights * along
+    constant = loss.null(float(weights @ np.abs(values)) / (float(weights.sum()) + rest))
+    if not constant:
+        return 0.0
+    of_zero = loss.value(np.zeros(1), np.full(1, constant), 1.0) if rest else 0.0
+    return loss.value(values, np.full_like(values, constant), weights) + rest * of_zero
+
+
+def in_any_units(structure: Structure, vector: np.ndarray | None) -> bool:
+    """Whether rows of a factor may be multiplied by anything."""
+    entries = structure.elementwise
+    return vector is None or (entries is not None and entries.bounds_only)
+
+
+def in_units(structure: Structure, numbers: np.ndarray, rank: int) -> Elementwise:
+    """The same for rows times their units."""
+    entries = structure.elementwise
+    assert entries is not None
+
+    def scaled(bound):
+        if np.ndim(bound) == 0 and (bound == 0 or np.isinf(bound)):
+            return bound
+        bound = np.broadcast_to(bound, (len(numbers), rank))
+        return np.where(np.isinf(bound), bound, np.where(np.isinf(bound), 0, bound) * numbers[:, None])
+
+    return Elementwise(scaled(entries.lower), scaled(entries.upper))
