@@ -404,7 +404,7 @@ def bench(options) -> int:
     from . import bench as racing  # noqa: PLC0415  # slow to import
 
     loss = resolve("loss", options.loss)
-    if not loss.smooth:
+    if "mu" not in loss.updates:
         raise ValueError(
             f"--loss {options.loss}: scikit-learn has no solver for it to race against; use frobenius, kl or a beta"
         )

@@ -38,6 +38,7 @@ from .run.limits import Limits
 from .run.loop import Control, solve, warn_if_unfinished
 from .run.progress import Bar, watched
 from .run.records import Callback, Run
+from .run.scale import with_scale
 from .solvers import Solver
 from .structures import NonNegative, Structure
 
@@ -164,6 +165,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         warn_if_overcomplete(problem, chosen)
         convention = Convention(problem.with_plain_rows(), normalize, sort)
         starts = make_starts(problem, init, n_init, chosen)
+        problem = with_scale(problem, starts[0], chosen, control.clock)
         snapshot = None
         if checkpoint is not None or resume is not None:
             identity = identity_of(problem, **course(control, chosen, starts))

@@ -24,6 +24,7 @@ LOSSES = {
     "itakura-saito": losses.ItakuraSaito,
     "beta": losses.Beta,
     "l1": losses.L1,
+    "huber": losses.Huber,
 }
 
 STRUCTURES = {
@@ -90,6 +91,7 @@ EXAMPLES = {
     "fixed": "fixed([[1, 0], [0, 1]])",
     "group_sparsity": "group_sparsity(sparsity=0.7)",
     "hoyer": "hoyer(0.7)",
+    "huber": "huber(0.5)",
     "l1": "l1(0.1)",
     "l2": "l2(0.1)",
     "orthogonal_to": "orthogonal_to(0)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 from typing import Any, NamedTuple
@@ -52,6 +53,14 @@ class Others(NamedTuple):
     def gram(self) -> np.ndarray:
         """The Gram matrix of the whole, in the type of B: that of its factors, entry by entry."""
         return reduce(np.multiply, (F.T @ F for F in self.all_factors))
+
+
+class EntryLoss(NamedTuple):
+    """The loss of an entry that row kernels minimise: a beta-divergence, or for beta = 2 and a finite delta Huber's,
+    `1/2 r^2` where `|r| <= delta`, `delta |r| - delta^2 / 2` beyond."""
+
+    beta: float
+    delta: float = math.inf
 
 
 class Box(NamedTuple):

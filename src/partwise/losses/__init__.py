@@ -2,6 +2,7 @@
 
 from .base import Loss
 from .beta import KL, Beta, Divergence, Frobenius, ItakuraSaito, divergence_of
+from .huber import Huber
 from .l1 import L1
 
-__all__ = ["KL", "L1", "Beta", "Divergence", "Frobenius", "ItakuraSaito", "Loss", "divergence_of"]
+__all__ = ["KL", "L1", "Beta", "Divergence", "Frobenius", "Huber", "ItakuraSaito", "Loss", "divergence_of"]

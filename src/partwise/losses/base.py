@@ -35,6 +35,7 @@ class Loss(ABC):
     error_power = 0.5  # errors are told as `(loss / p)^p`: a norm for least squares, the sum itself for L1
     start: str | None = None  # the initialisation that suits it best, where that is not for all to say
     needs_double = False  # float32 has no room for its derivatives: float32 data are computed with in double precision
+    scale: float | None = 1.0  # of residuals, where it has one; None: to be estimated
     explains = "the loss of 0"  # what `Result.explained` is a share of, in words
 
     @abstractmethod
@@ -83,14 +84,19 @@ class Loss(ABC):
     def expand(self, data: Data, factors: Factors, mode: int, structure) -> Expansion:
         """The loss as a function of one factor, with the ridge of its structure: here its tangent plus
         `L / 2 tr(D gram D')`, D the way from the present factor and L the largest second derivative."""
-        A, slopes, most = factors[mode], [], 0.0
-        for block, Y, B in models(data, factors, mode):
-            slopes.append((block.weights * self.gradient(block.entries, Y)) @ B)
-            most = max(most, float(np.max(block.weights)))
+        A, most = factors[mode], max(map(largest_weight, data.rows(mode)))
         gram = A.dtype.type(most * self.curvature) * gram_of_others(factors, mode)
-        slope = kernels.of(A).asarray(np.concatenate(slopes), A.dtype)
-        cross = kernels.of(A).difference(kernels.of(A).times(A, gram), slope)
+        cross = kernels.of(A).difference(kernels.of(A).times(A, gram), self.slope(data, factors, mode))
         return Majoriser(with_ridge(gram, structure.ridge), cross)
+
+    def slope(self, data: Data, factors: Factors, mode: int) -> np.ndarray:
+        """The derivative of the loss of `[[factors]]` in one factor, (dim, rank)."""
+        found = [(b.weights * self.gradient(b.entries, Y)) @ B for b, Y, B in models(data, factors, mode)]
+        return kernels.of(factors[mode]).asarray(np.concatenate(found), factors[mode].dtype)
+
+    def estimated(self, data: Data, factors: Factors) -> Loss:
+        """The same loss with its scale, from the residuals of this model."""
+        return self
 
     def of_constant(self, data: Data, constant: float) -> float:
         """The loss of a model that is the same everywhere, in double precision."""
@@ -123,6 +129,12 @@ class Loss(ABC):
     def unreached(self, data: Data, factors: Factors) -> int:
         """How many positive entries of X have a model of 0, where the loss would be infinite."""
         return 0
+
+
+def largest_weight(X: Rows) -> float:
+    """Of the entries of some rows of X."""
+    listed = X.weights.max(initial=0.0) if X.weights.size else 1.0
+    return max(float(listed), 0.0 if X.full else X.unlisted)
 
 
 def models(data: Data, factors: Factors, mode: int) -> Iterator[tuple[Block, np.ndarray, np.ndarray]]:

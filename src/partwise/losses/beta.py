@@ -19,6 +19,7 @@ from scipy.special import xlogy
 
 from .. import kernels
 from ..checks import is_number
+from ..kernels.records import EntryLoss
 from .base import Loss
 from .expansions import Tangent, gram_of, normal_equations
 
@@ -44,6 +45,10 @@ class Divergence(Loss):
 
     beta: float
     kernels = ("expansion", "losses")
+
+    @property
+    def of_entry(self):
+        return EntryLoss(self.beta)
 
     @property
     def quadratic(self):
@@ -141,14 +146,14 @@ class Divergence(Loss):
     def counted(self, data, factors):
         """The loss, and how many positive entries of X the model does not reach."""
         data = data if self.beta == 1 else data.every_entry()
-        _, (value, missed) = data.map(kernels.of(factors[0]).losses, factors, data.natural, self.beta)
+        _, (value, missed) = data.map(kernels.of(factors[0]).losses, factors, data.natural, self.of_entry)
         return value, missed
 
     def expand(self, data, factors, mode, structure):
         if self.quadratic:
             return normal_equations(data, factors, mode, structure.ridge)
         A = factors[mode]
-        (minus, plus, curvature), _ = data.map(kernels.of(A).expansion, factors, mode, self.beta)
+        (minus, plus, curvature), _ = data.map(kernels.of(A).expansion, factors, mode, self.of_entry)
         if ridge := structure.ridge:
             plus = kernels.of(A).plus_scaled(plus, ridge, A)
             curvature = kernels.of(A).plus_number(curvature, ridge)

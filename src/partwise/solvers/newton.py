@@ -1,4 +1,4 @@
-"""Newton's method on the rows of one factor after the other, for any beta-divergence."""
+"""Newton's method on the rows of one factor after the other, for any beta-divergence and the Huber loss."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,8 @@ WIDE = 20  # parts from which on whole rows were faster than single entries, for
 class Newton(RowDescent):
     """`steps` steps on each row: the quadratic model of the loss in the row, within the bounds, is minimised by
     coordinate descent, and the step held back where the objective could rise. Where the divergence is not convex
-    (beta < 1, beta > 2) its concave part is taken as linear."""
+    (beta < 1, beta > 2) its concave part is taken as linear. For Huber the model is the parabola that touches the loss
+    and lies above it: reweighted least squares."""
 
     steps: int = 1
     extrapolate: bool = True
@@ -29,7 +30,10 @@ class Newton(RowDescent):
 
     def supports(self, problem):
         if problem.quadratic or "newton" not in problem.loss.updates:
-            return f"Newton minimises beta-divergences, least squares only with missing entries; got {problem.loss}"
+            return f"Newton minimises Huber, beta-divergences, least squares only with missing entries; got {problem.loss}"
+        stated = [problem.structures[mode].elementwise for mode in problem.modes]
+        if any(entries and entries.l1 > 0 and not entries.nonnegative for entries in stated):
+            return "Newton needs factors with L1 penalties to be nonnegative, 'nonnegative & l1(0.1)'"
         return super().supports(problem)
 
     def prefer(self, problem):
@@ -44,4 +48,4 @@ class Newton(RowDescent):
         inner = (self.steps, 0.0, False)
         if problem.separable:
             inner = ALONE, state.tol**2, dependent(gram_of_others(state.points, mode))
-        return kernels.of(state.points[mode]).newton, problem.loss.beta, inner
+        return kernels.of(state.points[mode]).newton, problem.loss.of_entry, inner

@@ -44,5 +44,5 @@ class NewtonKL(RowDescent):
         if not problem.separable:
             return offered.newton_kl, (self.sweeps, self.eps)
         if dependent(gram_of_others(state.points, mode)):  # entry by entry would end early
-            return offered.newton, 1.0, (ALONE, state.tol**2, True)
+            return offered.newton, problem.loss.of_entry, (ALONE, state.tol**2, True)
         return offered.newton_kl, (ALONE, min(self.eps, state.tol**2))

@@ -1,4 +1,5 @@
-"""Beta-divergences of entries of X from their model: values and derivatives in the model, in loops over vectors."""
+"""Beta-divergences of entries of X from their model, and the Huber loss: values and derivatives in the model, in loops
+over vectors."""
 
 import math
 
@@ -34,9 +35,9 @@ def logarithm(x):
 
 
 @helper
-def divergence(x, y, n, beta):
+def divergence(x, y, n, loss):
     """`sum d(x, y)` over n entries, but for the linear term of KL, in double precision."""
-    total, tiny = 0.0, SMALL
+    total, tiny, beta, delta = 0.0, SMALL, loss.beta, loss.delta
     if beta == 1:
         for j in range(n):
             a = np.float64(x[j])
@@ -47,6 +48,11 @@ def divergence(x, y, n, beta):
             a = np.float64(x[j])
             r = a / max(np.float64(y[j]), FLOOR * a + tiny)
             total += r - logarithm(r + tiny) - 1
+    elif delta < np.inf:
+        for j in range(n):
+            size = abs(np.float64(x[j]) - np.float64(y[j]))
+            within = min(size, delta)
+            total += within * (size - within / 2)
     elif beta == 2:
         for j in range(n):
             difference = np.float64(x[j]) - np.float64(y[j])
@@ -69,9 +75,11 @@ def divergence(x, y, n, beta):
 
 
 @helper
-def split(x, y, n, length, beta, minus, plus, second):
+def split(x, y, n, length, loss, minus, plus, second):
     """`d' = plus - minus`, both >= 0, and `d''` of the convex part, y above its floor unless beta is 2; KL without its
-    linear term, plus = 0."""
+    linear term, plus = 0. Of Huber's loss `second` is the weight of the parabola that touches it and lies above it
+    everywhere, `min(1, delta / |r|)` (Huber and Ronchetti 2009, Robust Statistics, section 7.8)."""
+    beta = loss.beta
     single = x.itemsize == 4
     tiny, huge = x.dtype.type(SMALL_SINGLE if single else SMALL), x.dtype.type(LARGE_SINGLE if single else LARGE)
     floor = x.dtype.type(FLOOR)
@@ -90,6 +98,13 @@ def split(x, y, n, length, beta, minus, plus, second):
             plus[j] = inverse
             minus[j] = ratio * inverse
             second[j] = min(2 * min(minus[j], huge) * inverse, huge)
+    elif loss.delta < np.inf:
+        delta = x.dtype.type(min(max(loss.delta, np.float64(tiny)), np.float64(huge)))
+        for j in range(n):
+            slope = min(max(y[j] - x[j], -delta), delta)
+            minus[j] = max(-slope, x.dtype.type(0))
+            plus[j] = max(slope, x.dtype.type(0))
+            second[j] = delta / max(abs(y[j] - x[j]), delta)
     elif beta == 2:
         for j in range(n):
             minus[j] = x[j]

@@ -1,10 +1,11 @@
-"""Newton's method on the rows of one factor, for any beta-divergence."""
+"""Newton's method on the rows of one factor, for any beta-divergence and the Huber loss."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import threads
+from ..records import EntryLoss
 from .base import aligned, bounds_of, compiled, helper, update_of
 from .divergences import SMALL, SMALL_SINGLE, split
 from .least_squares import solve_row
@@ -39,7 +40,7 @@ class Inner(NamedTuple):
     """The problem, but for the box, and when to stop: `newton`."""
 
     l2: Any
-    beta: float
+    loss: EntryLoss
     steps: int
     eps: float
     exact: bool
@@ -104,7 +105,7 @@ def _minimise(model, used):
         gained = 0.0
         for a in range(n_parts):
             q, slope = Q[a, a], g[a]
-            target = d[a] - slope / q if q > 0 else (low[a] - c[a] if slope > 0 else d[a])
+            target = d[a] - slope / q if q > 0 else (low[a] - c[a] if slope > 0 and low[a] > -np.inf else d[a])
             target = min(max(target, low[a] - c[a]), high[a] - c[a])
             s = target - d[a]
             if s != 0:
@@ -231,7 +232,7 @@ def _complete(model, used, slope, l2, low, high, gains):
         Q[a, a] += l2
         start[a], lo[a], hi[a] = slope[k], low[k], high[k]
         q = np.float64(Q[a, a])
-        target = own - start[a] / q if q > 0 else np.float64(lo[a] if start[a] > 0 else own)
+        target = own - start[a] / q if q > 0 else np.float64(lo[a] if start[a] > 0 and lo[a] > -np.inf else own)
         move = min(max(target, lo[a]), hi[a]) - own
         gains[k] += max(-move * (start[a] + q * move / 2), 0.0)
 
@@ -258,16 +259,16 @@ def _take_step(d, used, low, high, w):
 def _newton(X, update, panel, sums, inner, start, stop):
     """Returns what each component could have gained, and the loss after the update."""
     A, out, rows, box, rank = update.A, update.out, update.rows, update.box, update.A.shape[1]
-    l1, l2, beta = box.l1, inner.l2, inner.beta
+    l1, l2, loss, beta = box.l1, inner.l2, inner.loss, inner.loss.beta
     panel, row, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
     tiles = Tiles(aligned(TILE * panel.stride, A), aligned(TILE * TILE, A), np.empty(TILE, np.int64))
     first, minus, plus, second = aligned(length, A), aligned(length, A), aligned(length, A), aligned(length, A)
     u, extra, slope = aligned(length, A), aligned(length, A), aligned(panel.width, A)
     by = aligned(length, A) if row.m.size > 0 else u
-    rule, apart = rule_for(sums, l1, l2, beta, base_of(X)), beta == 1 and is_weighted(X)
+    rule, apart = rule_for(sums, l1, l2, loss, base_of(X)), beta == 1 and is_weighted(X)
     model, w, used = room_for_model(rank, A), np.empty(rank, A.dtype), no_parts(rank, A)
     Q, d, x, y, H, places, c = model.Q, model.d, row.x, row.y, panel.H, used.places, used.c
-    constant, gains, further, loss = rule.constant, np.zeros(rank), np.zeros(rank), 0.0
+    constant, gains, further, total = rule.constant, np.zeros(rank), np.zeros(rank), 0.0
     for t in range(start, stop):
         i, most = rows[t], 0.0
         low, high = bounds_of(box, i)
@@ -280,7 +281,7 @@ def _newton(X, update, panel, sums, inner, start, stop):
         if beta < 2 and unreached(row):
             rescue(w, A[i], row, panel, used, rule, low, high)
         for step in range(max(inner.steps, DAMPED)):
-            split(x, y, n, length, beta, minus, plus, second)
+            split(x, y, n, length, loss, minus, plus, second)
             for j in range(length):
                 first[j] = plus[j] - minus[j]
             weigh(row, first)
@@ -290,7 +291,7 @@ def _newton(X, update, panel, sums, inner, start, stop):
             sums_of(first, row, panel, slope)
             for k in range(rank):
                 slope[k] += constant[k] + l2 * w[k]
-            n_parts = join_parts(w, slope, high, row, panel, used)
+            n_parts = join_parts(w, slope, low, high, row, panel, used)
             _curvatures(second, row, panel, used, tiles, Q)
             _complete(model, used, slope, l2, low, high, gains if step == 0 else further)
             gained = _minimise(model, used)
@@ -313,18 +314,18 @@ def _newton(X, update, panel, sums, inner, start, stop):
                 break
         for k in range(rank):
             out[i, k] = w[k]
-        loss += loss_of(row, beta, rule.base)
-    return gains, loss
+        total += loss_of(row, loss, rule.base)
+    return gains, total
 
 
-def newton(X, A, others, box, l2, beta, inner, rows):
+def newton(X, A, others, box, l2, loss, inner, rows):
     """Newton's method on each row, within the bounds: the quadratic model of the row's loss is minimised by coordinate
     descent, and the step held back where the objective could rise. `inner = (steps, eps, exact)`: at most so many
     steps, or until one gains at most `eps` of the best one, and whether the model is minimised to the end. Other
     arguments and results as `newton_kl`."""
     kind, update, rank = A.dtype.type, update_of(A, box, rows), A.shape[1]
     B, sums = others.B, others.sums().astype(A.dtype)
-    whole, inner = counts_by_itself(X, beta), Inner(kind(l2), float(beta), *inner)
+    whole, inner = counts_by_itself(X, loss.beta), Inner(kind(l2), loss, *inner)
     panel = panel_of(X, B, whole)
     gains, losses = zip(
         *threads.map_chunks(
@@ -333,5 +334,5 @@ def newton(X, A, others, box, l2, beta, inner, rows):
         ),
         strict=True,
     )
-    loss = sum(losses) + (linear_term(X, update.out, others, rows) if beta == 1 else 0.0)
-    return (update.out,), (np.sum(gains, axis=0), loss)
+    total = sum(losses) + (linear_term(X, update.out, others, rows) if loss.beta == 1 else 0.0)
+    return (update.out,), (np.sum(gains, axis=0), total)

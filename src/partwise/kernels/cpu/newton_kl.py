@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import threads
+from ..records import EntryLoss
 from .base import aligned, bounds_of, compiled, helper, update_of
 from .panels import panel_of, tasks
 from .rows import (
@@ -28,6 +29,7 @@ from .rows import (
 )
 from .simd import combine, moments, pull, renew
 
+KL = EntryLoss(1.0)
 KEPT = 2.0**-6  # of a model: where less may be left, it is summed anew, since its rounding is that of what it was
 SAFE = 0.65  # of an entry: a Newton step down by at most this share of it cannot raise the objective
 
@@ -110,7 +112,7 @@ def _newton_kl(X, update, panel, sums, inner, start, stop):
     z, v, pulls = aligned(length, A), aligned(length, A), aligned(panel.width, A)
     x, y, H, w, used = row.x, row.y, panel.H, np.empty(rank, A.dtype), no_parts(rank, A)
     apart, base, ratios, l1 = is_weighted(X), base_of(X), Ratios(z, v), box.l1
-    rule = rule_for(sums, l1, l2, 1.0, 1.0)
+    rule = rule_for(sums, l1, l2, KL, 1.0)
     slope, costs, parts, places, c = rule.constant, rule.costs, used.parts, used.places, used.c
     gains, further, loss = np.zeros(rank), np.zeros(rank), 0.0
     for t in range(start, stop):
@@ -132,7 +134,7 @@ def _newton_kl(X, update, panel, sums, inner, start, stop):
         sums_of(z, row, panel, pulls)
         for k in range(rank):
             pulls[k] = slope[k] - pulls[k]
-        n_parts = join_parts(w, pulls, bounds[1], row, panel, used)
+        n_parts = join_parts(w, pulls, *bounds, row, panel, used)
         most, kept = _sweep(row, panel, used, ratios, rule, bounds, 1.0, gains)
         for _ in range(1, inner.sweeps):
             gained, kept = _sweep(row, panel, used, ratios, rule, bounds, kept, further)
@@ -146,7 +148,7 @@ def _newton_kl(X, update, panel, sums, inner, start, stop):
         combine(c, places, n_parts, H, length, y)
         if apart:
             read_row(X, i, panel, given)
-        loss += loss_of(given, 1.0, base)
+        loss += loss_of(given, KL, base)
     return gains, loss
 
 

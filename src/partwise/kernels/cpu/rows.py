@@ -1,4 +1,4 @@
-"""What the kernels of beta-divergences and of L1 share: one row of X against its model, entry by entry.
+"""What the kernels of beta-divergences, of Huber and of L1 share: one row of X against its model, entry by entry.
 
 The row of a factor is `w`, and the other factor is turned, `H[k]` being the entries of component k that go with those
 of the row: all of them, or, where entries that are not listed cost nothing or a linear amount, those that are listed,
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..records import EntryLoss
 from .base import aligned, compiled, helper, inlined, padded_to
 from .divergences import divergence
 from .panels import Panel, stride_of
@@ -47,7 +48,7 @@ class Rule(NamedTuple):
     """What the objective of a row is: a divergence, of its linear term what is more than `base`, and
     `constant' w + l2 / 2 |w|^2`; `costs` are the slopes of weights that are large."""
 
-    beta: float
+    loss: EntryLoss
     base: float
     l2: Any
     constant: np.ndarray
@@ -111,13 +112,13 @@ def no_parts(rank, like):
 
 
 @compiled
-def rule_for(sums, l1, l2, beta, base):
+def rule_for(sums, l1, l2, loss, base):
     """Costs from the sums of the other factor; with rows that have their own, the linear term of KL counts `base`."""
     constant, costs = np.empty_like(sums), np.empty_like(sums)
     for k in range(sums.size):
-        constant[k] = (sums.dtype.type(base) * sums[k] if beta == 1 else 0) + l1
+        constant[k] = (sums.dtype.type(base) * sums[k] if loss.beta == 1 else 0) + l1
         costs[k] = sums[k] + l1 + l2
-    return Rule(beta, base, l2, constant, costs)
+    return Rule(loss, base, l2, constant, costs)
 
 
 # -- one row -------------------------------------------------------------------------------------------
@@ -191,11 +192,12 @@ def take_parts(w, row, panel, used):
 
 
 @helper
-def join_parts(w, slope, high, row, panel, used):
-    """Add to the list the components at 0 whose slope is negative; returns how many it has then."""
+def join_parts(w, slope, low, high, row, panel, used):
+    """Add to the list the components at 0 that would gain by moving, and may; returns how many it has then."""
     begun = n = used.number[0]
     for k in range(w.size):
-        if slope[k] < 0 and w[k] == 0 and high[k] > 0:
+        wanted = (slope[k] < 0 and high[k] > 0) or (slope[k] > 0 and low[k] < 0)
+        if wanted and w[k] == 0:
             listed = False
             for a in range(begun):
                 listed |= used.parts[a] == k
@@ -240,15 +242,15 @@ def excess(row, base, out):
 
 
 @helper
-def loss_of(row, beta, base):
+def loss_of(row, loss, base):
     """The divergence of a row from its model; of the linear term of KL only what it counts more than `base`."""
     x, y, m, n = row.x, row.y, row.m, row.extent[1]
     total, at_once = 0.0, 1 if m.size > 0 else max(n, 1)
     for j in range(0, n, at_once):
         weight = np.float64(m[j]) if m.size > 0 else 1.0
         if weight > 0:
-            total += weight * divergence(x[j:], y[j:], at_once, beta)
-    if beta == 1 and (m.size > 0 or base != 1):
+            total += weight * divergence(x[j:], y[j:], at_once, loss)
+    if loss.beta == 1 and (m.size > 0 or base != 1):
         for j in range(n):
             total += (np.float64(m[j] if m.size > 0 else 1) - base) * np.float64(y[j])
     return total
@@ -277,7 +279,7 @@ def unreached(row):
 @helper
 def value_of(row, used, rule):
     """The objective of a row, in double precision."""
-    total = loss_of(row, rule.beta, rule.base)
+    total = loss_of(row, rule.loss, rule.base)
     for a in range(used.number[0]):
         weight = np.float64(used.c[a])
         total += weight * (rule.constant[used.parts[a]] + rule.l2 * weight / 2)
@@ -289,7 +291,7 @@ def revive(w, row, panel, rule, lower, upper):
     """Give mass to a row where its model is 0 under a positive entry that its free components could reach: for
     beta <= 1 nothing costs more, and beyond Newton's method leaves there slowly. It goes along `h_j`, and comes to
     `x_j` in all, each weight at its cost, or for beta > 1 to a little of that. Returns whether any was given."""
-    share, changed, x, y, first = (1.0 if rule.beta <= 1 else 2.0**-10), False, row.x, row.y, row.extent[0]
+    share, changed, x, y, first = (1.0 if rule.loss.beta <= 1 else 2.0**-10), False, row.x, row.y, row.extent[0]
     for j in range(row.extent[1]):
         if x[j] > 0 and y[j] <= FLOOR * x[j]:
             place = panel.width * np.int64(j if panel.whole else row.indices[first + j])
