@@ -184,7 +184,8 @@ class NMF(Model):
     # -- translation ---------------------------------------------------------------------------------------
 
     def _factorize(self, X, W, H, update_H) -> Result:
-        loss = self._loss()
+        # what was estimated in `fit` holds for new samples
+        loss = self._loss() if update_H or not hasattr(self, "result_") else self.result_.loss
         rank, start = self._start(X, W, H, update_H)
         structure_W, structure_H = self._structures(X, update_H)
         result = factorize(
@@ -273,7 +274,7 @@ class NMF(Model):
             rank = H.shape[0]
             if H.dtype != X.dtype:
                 raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")
-            return rank, self._loss().start or (self._flat(X, H), H)
+            return rank, (self._flat(X, H), H) if self._loss().smooth else self._loss().start
         if W is not None or H is not None:
             warn(
                 "When init!='custom', provided W or H are ignored. Set  init='custom' to use them as initialization.",

@@ -160,6 +160,7 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         result = self._factorize(
             X,
             self.n_components,
+            loss=self.loss,
             structures=self.structures and list(map(nonnegative, self.structures, factor_names(len(self.structures)))),
             solver=self.solver,
             init=self.init,
@@ -184,14 +185,15 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         held = [held[0].T] if len(held) == 1 else held  # of a matrix, as H
         stated = self.structures[0] if self.structures else None
         first = None if stated is None else resolve("structure", stated)
-        loss = resolve("loss", self.loss)
+        loss = self.result_.loss  # with what was estimated in `fit`
         result = self._factorize(
             X,
             self.n_components_,
             structures=[nonnegative(for_new_samples(first, "structures[0]", "it"), "A1"), *map(Fixed, held)],
             # with the parts held the problem is convex (for 1 <= beta <= 2) and smooth: every solver ends at the same
             solver="auto" if loss.smooth else self.solver,
-            init=loss.start or (flat_start(X, parts, loss), *(None for _ in held)),
+            init=(flat_start(X, parts, loss), *(None for _ in held)) if loss.smooth else loss.start,
+            loss=loss,
             n_init=1,
             normalize=None,
             sort=False,
@@ -240,7 +242,6 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         result = factorize(
             X,
             rank,
-            loss=self.loss,
             max_iter=self.max_iter,
             tol=self.tol,
             progress=False,

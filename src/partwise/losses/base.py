@@ -84,18 +84,12 @@ class Loss(ABC):
     def expand(self, data: Data, factors: Factors, mode: int, structure) -> Expansion:
         """The loss as a function of one factor, with the ridge of its structure: here its tangent plus
         `L / 2 tr(D gram D')`, D the way from the present factor and L the largest second derivative."""
-        A, most = factors[mode], max(map(largest_weight, data.rows(mode)))
-        gram = A.dtype.type(most * self.curvature) * gram_of_others(factors, mode)
-        cross = kernels.of(A).difference(kernels.of(A).times(A, gram), self.slope(data, factors, mode))
-        return Majoriser(with_ridge(gram, structure.ridge), cross)
-
-    def slope(self, data: Data, factors: Factors, mode: int) -> np.ndarray:
-        """The derivative of the loss of `[[factors]]` in one factor, (dim, rank)."""
         found = [(b.weights * self.gradient(b.entries, Y)) @ B for b, Y, B in models(data, factors, mode)]
-        return kernels.of(factors[mode]).asarray(np.concatenate(found), factors[mode].dtype)
+        slope = kernels.of(factors[mode]).asarray(np.concatenate(found), factors[mode].dtype)
+        return majoriser(data, factors, mode, slope, structure.ridge, self.curvature)
 
-    def estimated(self, data: Data, factors: Factors) -> Loss:
-        """The same loss with its scale, from the residuals of this model."""
+    def estimated(self, data: Data, factors: Factors, n_parameters: int) -> Loss:
+        """The same loss with its scale, from the residuals of a model with so many parameters; 0: it fits nothing yet."""
         return self
 
     def of_constant(self, data: Data, constant: float) -> float:
@@ -129,6 +123,14 @@ class Loss(ABC):
     def unreached(self, data: Data, factors: Factors) -> int:
         """How many positive entries of X have a model of 0, where the loss would be infinite."""
         return 0
+
+
+def majoriser(data: Data, factors: Factors, mode: int, slope: np.ndarray, ridge: float, curvature=1.0) -> Majoriser:
+    """The quadratic above a loss with this slope in one factor, whose second derivatives in the model are at most
+    `curvature`, with a ridge."""
+    A, most = factors[mode], max(map(largest_weight, data.rows(mode)))
+    gram = A.dtype.type(most * curvature) * gram_of_others(factors, mode)
+    return Majoriser(with_ridge(gram, ridge), kernels.of(A).difference(kernels.of(A).times(A, gram), slope))
 
 
 def largest_weight(X: Rows) -> float:

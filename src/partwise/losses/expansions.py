@@ -76,6 +76,18 @@ class Majoriser(Quadratic):
     exact = False
 
 
+class Reweighted(Majoriser):
+    """The same, with second derivatives entry by entry, (dim, rank), of the best parabola above the loss in each."""
+
+    def __new__(cls, gram, cross, curvature):
+        self = super().__new__(cls, gram, cross)
+        self.curvature = curvature
+        return self
+
+    def slopes(self, A):
+        return super().slopes(A)[0], self.curvature
+
+
 class OwnGrams(Smooth):
     """Least squares where entries count differently, so that each row has a Gram matrix of its own:
 

@@ -15,12 +15,14 @@ from ..data.base import Data
 from ..data.rows import BLOCK, blocks_of
 from ..data.units import in_units
 from ..kernels.records import EntryLoss, Rows
-from .base import Factors, Loss
+from .base import Factors, Loss, majoriser
+from .expansions import Reweighted
 
 EFFICIENT = 1.345  # standard deviations: of Gaussian errors alone as precise as least squares to 5%
 NORMAL = 1.4826  # the median of |r| times this is the standard deviation of Gaussian errors
 LEAST = 1e-3  # of the median nonzero entry of X: an estimate is not below it, where X is met exactly, say
-SAMPLE = 1 << 22  # residuals that an estimate is made of, about, at most
+FIRST = 0.3  # of that median: before there is a model. Fits with less are as robust, with more they may follow errors
+SAMPLE = 1 << 18  # residuals that an estimate is made of, about, at most
 
 
 @dataclass(frozen=True)
@@ -29,16 +31,17 @@ class Huber(Loss):
     L1 for what is an error, so that a few gross ones are nearly left alone.
 
     `delta`, in the units of X; None: 1.345 standard deviations of the noise, by 1.4826 times the median of `|r|` in fits
-    that are made before (each observed entry by its weight, zeros of a sparse X too). Where more than half of the
-    entries are 0, most residuals say nothing of the noise, and only those of nonzero entries count. It is at least a
-    thousandth of the median nonzero entry. The result has the loss with the delta that was found.
+    made before the run, over observed entries, each by its weight, without the smallest ones, as many as there are
+    parameters (Hill and Holland 1977). Where more than half of the entries are 0, as in most sparse X, residuals of
+    zeros say little of the noise, and only those of nonzero entries count. It is at least a thousandth of the median
+    nonzero entry. The result has the loss with the delta that was found.
     """
 
     delta: float | None = None
     kernels = ("expansion", "losses")
     updates = frozenset({"gcd", "hals", "newton", "palm"})
     degree = 2.0
-    explains = "|X|^2"
+    start = "random"  # singular vectors follow gross errors, and fits from there do not get away from these
 
     def __post_init__(self):
         if self.delta is None:
@@ -79,17 +82,38 @@ class Huber(Loss):
         data, factors = data.every_entry().double(), [kernels.of(A).astype(A, np.float64) for A in factors]
         return data.map(kernels.of(factors[0]).losses, factors, data.natural, self.of_entry)[1][0]
 
-    def slope(self, data, factors, mode):
+    def expand(self, data, factors, mode, structure):
+        """A quadratic above the loss, and for each entry of the factor the best parabola above it: residuals beyond
+        delta weigh `delta / |r|` there, so that what is left to gain is told right for a small delta, too."""
         A = factors[mode]
-        (minus, plus, _), _ = data.map(kernels.of(A).expansion, factors, mode, self.of_entry)
-        return kernels.of(A).difference(plus, minus)
+        (minus, plus, curvature), _ = data.map(kernels.of(A).expansion, factors, mode, self.of_entry)
+        gram, cross = majoriser(data, factors, mode, kernels.of(A).difference(plus, minus), structure.ridge)
+        return Reweighted(gram, cross, kernels.of(A).plus_number(curvature, structure.ridge))
 
-    def estimated(self, data, factors):
-        nonzero, counted = np.sum([counts(X, width_of(data)) for X in data.rows(data.natural)], axis=0)
-        found = list(residuals(data, factors, counted, nonzero < counted / 2))
+    def size(self, data):
+        """`sqrt(2 loss)` of a model of 0."""
+        return math.sqrt(2 * self.of_constant(data, 0.0))
+
+    def row_sizes(self, data, mode):
+        return np.sqrt(2 * np.concatenate([self.row_losses(X) for X in data.rows(mode)]))
+
+    def row_losses(self, X: Rows) -> np.ndarray:
+        """The loss of a model of 0 for each of these rows."""
+        size = np.abs(X.values * np.float64(X.scale))
+        within = np.minimum(size, self.known)
+        losses = within * (size - within / 2) * (X.weights if X.weights.size else 1.0)
+        return np.bincount(np.repeat(np.arange(X.n_rows), np.diff(X.indptr)), losses, X.n_rows)
+
+    def estimated(self, data, factors, n_parameters):
+        n_nonzeros, counted = np.sum([counts(X, width_of(data)) for X in data.rows(data.natural)], axis=0)
+        found = list(residuals(data, factors, counted, n_nonzeros < counted / 2))
         x, r, weights = (np.concatenate([piece[i] for piece in found]) for i in range(3))
-        least = LEAST * weighted_median(np.abs(x[x != 0]), weights[x != 0])
-        return Huber(max(EFFICIENT * NORMAL * weighted_median(np.abs(r), weights), least) or 1.0)
+        typical = quantile(np.abs(x[x != 0]), weights[x != 0], 0.5)
+        if not n_parameters:
+            return Huber(FIRST * typical or 1.0)
+        exact = min(n_parameters / counted, 0.5)  # share of entries that a fit may meet whatever they are
+        deviation = NORMAL * quantile(np.abs(r), weights, (1 + exact) / 2)
+        return Huber(max(EFFICIENT * deviation, LEAST * typical) or 1.0)
 
 
 # -- the residuals that an estimate is made of ---------------------------------------------------------
@@ -99,47 +123,51 @@ def width_of(data: Data) -> int:
     return math.prod(data.shape) // data.shape[data.natural]
 
 
-def counts(X: Rows, width: int) -> tuple[float, float]:
-    """The weights of nonzero entries, and those of all, added up."""
-    nonzero = X.weights[X.values != 0].sum(dtype=np.float64) if X.weights.size else np.count_nonzero(X.values)
-    listed = X.weights.sum(dtype=np.float64) if X.weights.size else X.values.size
-    return nonzero, listed + X.unlisted * (X.n_rows * width - X.values.size)
+def counts(X: Rows, width: int) -> tuple[int, int]:
+    """How many entries count and are not 0, and how many count."""
+    seen = X.weights > 0 if X.weights.size else np.ones(1, bool)
+    n_listed = np.count_nonzero(seen) if X.weights.size else X.values.size
+    n_others = X.n_rows * width - X.values.size if X.unlisted > 0 else 0
+    return np.count_nonzero(seen & (X.values != 0)), n_listed + n_others
 
 
-def residuals(data: Data, factors: Factors, counted: float, nonzero: bool) -> Iterator[tuple[np.ndarray, ...]]:
+def residuals(data: Data, factors: Factors, counted: int, nonzero: bool) -> Iterator[tuple[np.ndarray, ...]]:
     """Entries that count, their residuals and weights, in pieces; of many entries some. `nonzero`: these alone."""
     data, factors = data.double(), [kernels.of(A).to_numpy(A).astype(np.float64) for A in factors]
-    A, step = factors[data.natural], max(1, int(counted / SAMPLE))
+    A, step = factors[data.natural], -(-counted // SAMPLE)
     for X in data.rows(data.natural):
         B = data.others(factors, data.natural, X).B
-        spread = X.full or (X.unlisted > 0 and not nonzero)
-        for x, y, weights in spread_out(X, A, B, step) if spread else listed(X, A, B, step):
+        all_of_them = X.full or (X.unlisted > 0 and not nonzero)
+        for x, y, weights in (whole_rows if all_of_them else listed_entries)(X, A, B, step):
             wanted = (weights > 0) & ((x != 0) | (not nonzero))
             yield x[wanted], x[wanted] - y[wanted], weights[wanted]
 
 
-def spread_out(X: Rows, A: np.ndarray, B: np.ndarray, step: int) -> Iterator[tuple[np.ndarray, ...]]:
+def whole_rows(X: Rows, A: np.ndarray, B: np.ndarray, step: int) -> Iterator[tuple[np.ndarray, ...]]:
     """All entries of every so many rows, with their model and weights."""
     for block in blocks_of(X, len(B)):
-        x = block.entries[::step]
-        weights = np.broadcast_to(block.weights, block.entries.shape)[::step]
-        yield x.ravel(), (A[block.rows][::step] @ B.T).ravel(), weights.ravel()
+        weights = np.broadcast_to(block.weights, block.entries.shape)
+        yield block.entries[::step].ravel(), (A[block.rows][::step] @ B.T).ravel(), weights[::step].ravel()
 
 
-def listed(X: Rows, A: np.ndarray, B: np.ndarray, step: int) -> Iterator[tuple[np.ndarray, ...]]:
+def listed_entries(X: Rows, A: np.ndarray, B: np.ndarray, step: int) -> Iterator[tuple[np.ndarray, ...]]:
     """The same of every so many listed entries."""
     rows = np.repeat(np.arange(X.first, X.first + X.n_rows), np.diff(X.indptr))
     at_once = step * max(1, BLOCK // A.shape[1])
     for start in range(0, X.values.size, at_once):
         here = slice(start, start + at_once, step)
         x = X.values[here] * np.float64(X.scale)
-        yield x, np.sum(A[rows[here]] * B[X.indices[here]], axis=1), X.weights[here] if X.weights.size else np.ones_like(x)
+        weights = X.weights[here] if X.weights.size else np.ones_like(x)
+        yield x, np.sum(A[rows[here]] * B[X.indices[here]], axis=1), weights
 
 
-def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
-    """The least value up to which there is half of the weight; 0 of none."""
+def quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
+    """The least value up to which there is this share of the weight; 0 of none."""
     if not values.size:
         return 0.0
+    if np.all(weights == weights[0]):
+        place = max(math.ceil(share * values.size) - 1, 0)
+        return float(np.partition(values, place)[place])
     order = np.argsort(values)
     sums = np.cumsum(weights[order])
-    return float(values[order[np.searchsorted(sums, sums[-1] / 2)]])
+    return float(values[order[min(np.searchsorted(sums, share * sums[-1]), values.size - 1)]])
