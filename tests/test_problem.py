@@ -113,6 +113,7 @@ LOSSES = {
     "beta -1": losses.Beta(-1),
     "beta 3": losses.Beta(3),
     "l1": losses.L1(),
+    "huber": losses.Huber(),
 }
 BOUNDS = [5e-324, 1e-310, 1e-200, 1e-90, 1e-44, 1e-36, 1e-10, 1e15, 1e30, 1e38, 1e90, 1e200, 1.7e308]
 SMALL = RNG.uniform(0.1, 1, size=(6, 2)) @ RNG.uniform(0.1, 1, size=(2, 5))
@@ -135,7 +136,7 @@ def test_bounds_of_any_size_leave_the_report_true(loss, dtype):
             W, H = result.W.astype(float), result.H.astype(float)
             assert float(result.W.max()) <= bound * (1 + 1e-7) + float(np.finfo(dtype).smallest_subnormal) / 2
             assert np.all(np.isfinite(W)) and np.all(np.isfinite(H))
-            assert result.fit == pytest.approx(loss.value(X, W @ H), rel=1e-5, abs=1e-9)
+            assert result.fit == pytest.approx(result.loss.value(X, W @ H), rel=1e-5, abs=1e-9)
             if bound >= 1e15:
                 assert np.array_equal(result.W, free.W)
 

@@ -6,7 +6,7 @@ from scipy.optimize import nnls
 
 from partwise import kernels
 from partwise.kernels import threads
-from partwise.kernels.records import Box, Others, Rows
+from partwise.kernels.records import Box, EntryLoss, Others, Rows
 
 of = kernels.of(np.zeros(1))
 DIM, OTHER, RANK = 17, 29, 4
@@ -89,10 +89,10 @@ def box_of(lower=0.0, l1=0.0):
 def test_values_and_derivatives_count_entries_by_their_weights(kind, beta):
     rows, X, total, A, B = setting(kind, beta)
     Y = A @ B.T
-    (), (loss, missed) = of.losses(rows, A, Others(B), beta)
+    (), (loss, missed) = of.losses(rows, A, Others(B), EntryLoss(beta))
     assert loss == pytest.approx(value(X, total, Y, beta), rel=1e-10)
     assert missed == 0
-    (minus, plus, curvature), () = of.expansion(rows, A, Others(B), beta)
+    (minus, plus, curvature), () = of.expansion(rows, A, Others(B), EntryLoss(beta))
     assert np.allclose(minus, (total * X * Y ** (beta - 2)) @ B, rtol=1e-10)
     assert np.allclose(plus, (total * Y ** (beta - 1)) @ B, rtol=1e-10)
     second = max(beta - 1, 0) * Y ** (beta - 2) + max(2 - beta, 0) * X * Y ** (beta - 3)
@@ -103,7 +103,7 @@ def test_values_and_derivatives_count_entries_by_their_weights(kind, beta):
 def test_the_linear_term_of_kl_is_in_every_loss(listed):
     X, A, B = (np.random.default_rng(0).uniform(0.1, 1, shape) for shape in ((DIM, OTHER), (DIM, RANK), (OTHER, RANK)))
     rows, ones = rows_of(X, np.ones(X.shape, bool) if listed else None), np.ones(X.shape)
-    assert of.losses(rows, A, Others(B), 1.0)[1][0] == pytest.approx(value(X, ones, A @ B.T, 1.0), rel=1e-10)
+    assert of.losses(rows, A, Others(B), EntryLoss(1.0))[1][0] == pytest.approx(value(X, ones, A @ B.T, 1.0), rel=1e-10)
     for chosen in (np.arange(DIM), np.arange(1, DIM)):
         (new,), (_, loss) = of.newton_kl(rows, A, Others(B), box_of(), 0.0, (1, 0.0), chosen)
         assert loss == pytest.approx(value(X[chosen], ones[chosen], new[chosen] @ B.T, 1.0), rel=1e-10)
@@ -124,7 +124,7 @@ def test_rows_fall_to_where_the_weighted_objective_is_stationary(kernel, kind, b
     def update(A, steps):
         box, chosen = box_of(lower, l1), np.arange(DIM)
         if kernel == "newton":
-            (new,), (_, loss) = of.newton(rows, A, Others(B), box, l2, beta, (steps, 0.0, True), chosen)
+            (new,), (_, loss) = of.newton(rows, A, Others(B), box, l2, EntryLoss(beta), (steps, 0.0, True), chosen)
         else:
             (new,), (_, loss) = of.newton_kl(rows, A, Others(B), box, l2, (steps, 0.0), chosen)
         assert loss == pytest.approx(value(X, total, new @ B.T, beta), rel=1e-10, abs=1e-10)
@@ -150,7 +150,7 @@ def test_least_squares_on_observed_entries_is_that_of_every_row_by_itself(dtype)
     X, A, B = (M.astype(dtype) for M in (X, A, B))
     rows = rows_of(X, listed, unlisted=0.0)._replace(weights=np.zeros(0, dtype))
     box = Box(dtype(0), np.zeros((1, RANK), dtype), np.full((1, RANK), np.inf, dtype))
-    (new,), (_, loss) = of.newton(rows, A, Others(B), box, 0.0, 2.0, (20, 0.0, True), np.arange(DIM))
+    (new,), (_, loss) = of.newton(rows, A, Others(B), box, 0.0, EntryLoss(2.0), (20, 0.0, True), np.arange(DIM))
     total = 0.0
     for x, own, w in zip(X, listed, new, strict=True):
         expected, norm = nnls(B[own].astype(float), x[own].astype(float))
@@ -163,7 +163,7 @@ def test_what_counts_nothing_is_not_missed_by_the_model():
     X, A, B = np.ones((1, 6)), np.ones((1, 1)), np.array([[1.0], [0], [1], [0], [1], [1]])
     weights = np.array([[1.0, 0, 1, 1, 1, 1]])
     for listed in (None, np.ones((1, 6), bool)):
-        assert of.losses(rows_of(X, listed, weights), A, Others(B), 1.0)[1][1] == 1
+        assert of.losses(rows_of(X, listed, weights), A, Others(B), EntryLoss(1.0))[1][1] == 1
 
 
 def test_a_row_of_zeros_is_given_mass_where_its_weights_are():

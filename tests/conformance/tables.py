@@ -42,6 +42,7 @@ LOSSES = {
     "beta -1": losses.Beta(-1),
     "l1": losses.L1(),
     "l1, zeros count half": losses.L1(zero_weight=0.5),
+    "huber": losses.Huber(0.15),
 }
 
 

@@ -9,7 +9,7 @@ from partwise import kernels
 from partwise.data import as_data
 from partwise.kernels import threads
 from partwise.kernels.cpu.divergences import logarithm
-from partwise.kernels.records import Others
+from partwise.kernels.records import EntryLoss, Others
 from partwise.losses import KL, Beta
 
 BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0]
@@ -53,7 +53,7 @@ def test_the_logarithm_is_that_of_numpy():
 def test_expansion_is_slope_curvature_and_value(beta, store, mode, rank, dtype):
     X, *factors = setting(beta, rank, dtype=dtype)
     data, loss = as_data(store(X)), Beta(beta)
-    (minus, plus, curvature), _ = data.map(kernels.of(X).expansion, factors, mode, beta)
+    (minus, plus, curvature), _ = data.map(kernels.of(X).expansion, factors, mode, EntryLoss(beta))
     Y, V = (M.astype(float) if mode == 0 else M.T.astype(float) for M in (factors[0] @ factors[1].T, X))
     B = factors[1 - mode].astype(float)
     tolerance = {"rtol": 1e-10} if dtype == np.float64 else {"rtol": 2e-4}
@@ -111,7 +111,7 @@ def test_rows_go_to_their_optimum(beta, store, rank, penalty):
     def objective(w, x):
         return loss.value(x[None], w[None] @ B.T) + l1 * w.sum() + l2 / 2 * w @ w
 
-    (new,), _ = kernels.of(A).newton(next(data.rows(0)), A, Others(B), full, l2, beta, (80, 0.0, True), rows)
+    (new,), _ = kernels.of(A).newton(next(data.rows(0)), A, Others(B), full, l2, EntryLoss(beta), (80, 0.0, True), rows)
     for i in rows:
         w, x = new[i], X[i]
         assert objective(w, x) <= objective(A[i], x)
@@ -158,7 +158,7 @@ def test_no_step_raises_the_objective(kernel, seed):
             (P,), _ = kernels.of(P).newton_kl(next(data.rows(mode)), P, Others(Q), full, l2, (1, 0.0), rows)
         else:
             (P,), _ = kernels.of(P).newton(
-                next(data.rows(mode)), P, Others(Q), full, l2, beta, (1, 0.0, bool(seed % 2)), rows
+                next(data.rows(mode)), P, Others(Q), full, l2, EntryLoss(beta), (1, 0.0, bool(seed % 2)), rows
             )
         A, B = (P, Q) if mode == 0 else (Q, P)
         after = objective(A, B)

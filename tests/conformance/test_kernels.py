@@ -9,7 +9,7 @@ from scipy import sparse
 
 from partwise import kernels
 from partwise.kernels import threads
-from partwise.kernels.records import Others, Rows
+from partwise.kernels.records import EntryLoss, Others, Rows
 
 RNG = np.random.default_rng(5)
 DIM, RANK = 200, 6
@@ -162,7 +162,7 @@ def test_only_the_rows_asked_for_move(name):
         "gcd": lambda k: k.gcd(A, cross, gram, full, rows, (50, 1e-3), shared=False)[0],
         "mu": lambda k: k.mu(A, A @ gram, np.abs(cross), 1.0, np.zeros(RANK), full, rows),
         "newton_kl": lambda k: k.newton_kl(rows_of(X), A, Others(B), full, 0.0, (2, 0.0), rows)[0][0],
-        "newton": lambda k: k.newton(rows_of(X), A, Others(B), full, 0.0, 1.0, (1, 0.0, True), rows)[0][0],
+        "newton": lambda k: k.newton(rows_of(X), A, Others(B), full, 0.0, EntryLoss(1.0), (1, 0.0, True), rows)[0][0],
     }
     assert set(np.flatnonzero((call[name](kernels.of(A)) != A).any(axis=1))) == set(rows)
 

@@ -106,7 +106,7 @@ class Huber(Loss):
 
     def estimated(self, data, factors, n_parameters):
         n_nonzeros, counted = np.sum([counts(X, width_of(data)) for X in data.rows(data.natural)], axis=0)
-        found = list(residuals(data, factors, counted, n_nonzeros < counted / 2))
+        found = [(np.zeros(0),) * 3, *residuals(data, factors, counted, n_nonzeros < counted / 2)]
         x, r, weights = (np.concatenate([piece[i] for piece in found]) for i in range(3))
         typical = quantile(np.abs(x[x != 0]), weights[x != 0], 0.5)
         if not n_parameters:
@@ -134,7 +134,7 @@ def counts(X: Rows, width: int) -> tuple[int, int]:
 def residuals(data: Data, factors: Factors, counted: int, nonzero: bool) -> Iterator[tuple[np.ndarray, ...]]:
     """Entries that count, their residuals and weights, in pieces; of many entries some. `nonzero`: these alone."""
     data, factors = data.double(), [kernels.of(A).to_numpy(A).astype(np.float64) for A in factors]
-    A, step = factors[data.natural], -(-counted // SAMPLE)
+    A, step = factors[data.natural], max(1, -(-counted // SAMPLE))
     for X in data.rows(data.natural):
         B = data.others(factors, data.natural, X).B
         all_of_them = X.full or (X.unlisted > 0 and not nonzero)
