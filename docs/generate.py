@@ -53,7 +53,7 @@ TIED = {
     "Projection": s.Projection(abs),
 }
 
-LOSSES = ["frobenius", "kl", "itakura-saito", "beta(0.5)", "beta(1.5)", "beta(3)", "l1"]
+LOSSES = ["frobenius", "kl", "itakura-saito", "beta(0.5)", "beta(1.5)", "beta(3)", "huber", "l1"]
 
 HEADER = """# What goes with what
 

@@ -1,5 +1,7 @@
 """The Huber loss: its value and limits, gross errors, its scale, weights and signs."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -110,7 +112,8 @@ def test_the_scale_of_gaussian_noise_is_estimated(share, store):
 def test_the_scale_follows_the_units_and_no_seed():
     H, X = planted(shape=(60, 40))
     plain, scaled, other = (
-        pw.factorize(M, len(H), loss="huber", random_state=seed).loss.delta for M, seed in ((X, 0), (1e6 * X, 0), (X, 1))
+        pw.factorize(M, len(H), loss="huber", random_state=seed).loss.delta
+        for M, seed in ((X, 0), (1e6 * X, 0), (X, 1))
     )
     # rounding in other units leads to slightly other fits
     assert scaled == pytest.approx(1e6 * plain, rel=1e-6)
@@ -122,7 +125,9 @@ def test_where_most_entries_are_zero_the_others_say_what_the_noise_is():
     rng = np.random.default_rng(0)
     W, H = (rng.uniform(1, 2, size=shape) * (rng.uniform(size=shape) < 0.15) for shape in ((150, 5), (5, 80)))
     X = W @ H * np.maximum(1 + 0.1 * rng.normal(size=(150, 80)), 0)
-    deltas = [pw.factorize(store(X), 5, loss="huber", random_state=0).loss.delta for store in (np.asarray, sparse.csr_array)]
+    deltas = [
+        pw.factorize(store(X), 5, loss="huber", random_state=0).loss.delta for store in (np.asarray, sparse.csr_array)
+    ]
     assert deltas[0] == pytest.approx(deltas[1], rel=1e-9)
     assert np.median(X) == 0
     # 10% of entries between 1 and 4
@@ -180,7 +185,7 @@ def test_signed_rows_of_newton_go_to_their_optimum(delta, weighted):
     rows = Rows(0, 31 * np.arange(10), np.zeros(0, np.int32), Y.ravel(), 1.0, True, weights.ravel(), 1.0)
     box = Box(0.0, np.full((1, 4), -np.inf), np.full((1, 4), np.inf))
     loss, start = EntryLoss(2.0, delta), np.zeros((9, 4))
-    (new,), (_, total) = kernels.of(Y).newton(rows, start, Others(F), box, 0.0, loss, (200, 0.0, True), np.arange(9))
+    (new,), (_, total) = kernels.of(Y).newton(rows, start, Others(F), box, 0.0, loss, (2000, 0.0, True), np.arange(9))
     r = new @ F.T - Y
     assert np.allclose((weights * np.clip(r, -delta, delta)) @ F, 0, atol=1e-6)
     size, within = np.abs(r), np.minimum(np.abs(r), delta)
@@ -190,7 +195,7 @@ def test_signed_rows_of_newton_go_to_their_optimum(delta, weighted):
 
 @pytest.mark.parametrize("solver", ["newton", "hals"])
 def test_signed_factors_of_negative_data(solver):
-    H, Y = planted(shape=(80, 50))
+    _, Y = planted(shape=(80, 50))
     Y = Y - np.median(Y)
     result = pw.factorize(Y, 5, loss="huber", structure_W="free", structure_H="free", solver=solver, random_state=0)
     assert result.loss.delta < 3 * SIGMA
@@ -200,7 +205,7 @@ def test_signed_factors_of_negative_data(solver):
 def test_newton_leaves_signed_penalties_to_others():
     with pytest.raises(pw.errors.IncompatibleError, match="Newton needs factors with L1 penalties to be nonnegative"):
         pw.factorize(X, 2, loss="huber(0.3)", structure_W="l1(0.1)", solver="newton")
-    assert "HALS" in pw.factorize(X, 2, loss="huber(0.3)", structure_W="l1(0.1)", random_state=0).solver
+    assert "HALS" in pw.factorize(X, 2, loss="huber(0.3)", structure_W="l1(0.1)", random_state=0, tol=1e-2).solver
 
 
 def test_rows_with_weights_are_rows_that_are_repeated():
@@ -213,14 +218,19 @@ def test_rows_with_weights_are_rows_that_are_repeated():
         def rows(self, mode):
             for rows in super().rows(mode):
                 spread = np.broadcast_to(repeats[:, None], X.shape)
-                yield rows._replace(weights=np.ascontiguousarray(spread if mode == 0 else spread.T).ravel().astype(float))
+                yield rows._replace(
+                    weights=np.ascontiguousarray(spread if mode == 0 else spread.T).ravel().astype(float)
+                )
 
-    weighted = RowWeights(**{name: getattr(data, name) for name in data.__dataclass_fields__})
+    weighted = RowWeights(**{name: getattr(data, name) for name in (f.name for f in fields(data))})
     again = as_data(np.repeat(X, repeats, axis=0)), (np.repeat(A, repeats, axis=0), B)
     loss = losses.Huber(0.4)
     assert loss.direct_fit(weighted, (A, B)) == pytest.approx(loss.direct_fit(*again), rel=1e-12)
     assert loss.size(weighted) == pytest.approx(loss.size(again[0]), rel=1e-12)
-    one, two = (loss.expand(d, f, 1, s.NonNegative().bind((17, 3), transposed=True, name="H")) for d, f in ((weighted, (A, B)), again))
+    one, two = (
+        loss.expand(d, f, 1, s.NonNegative().bind((17, 3), transposed=True, name="H"))
+        for d, f in ((weighted, (A, B)), again)
+    )
     assert np.allclose(one.slopes(B)[0], two.slopes(B)[0], rtol=1e-9)
     assert np.allclose(one.slopes(B)[1], two.slopes(B)[1], rtol=1e-9)
     assert np.abs(Y).max() > 0.4
@@ -248,5 +258,5 @@ def test_results_are_kept_and_runs_resumed(tmp_path):
     assert resumed.loss == whole.loss
     assert np.array_equal(resumed.W, whole.W)
     whole.save(tmp_path / "result.partwise")
-    assert pw.Result.load(tmp_path / "result.partwise").loss == whole.loss
+    assert pw.load(tmp_path / "result.partwise").loss == whole.loss
     assert f"Huber(delta={whole.loss.delta}" in str(whole)

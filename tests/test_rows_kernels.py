@@ -171,7 +171,7 @@ def test_a_row_of_zeros_is_given_mass_where_its_weights_are():
     found = []
     for start in (np.zeros_like(A), A):
         for kernel, inner in ((of.newton_kl, (500, 0.0)), (of.newton, (60, 0.0, True))):
-            beta = () if kernel is of.newton_kl else (1.0,)
+            beta = () if kernel is of.newton_kl else (EntryLoss(1.0),)
             (new,), (_, loss) = kernel(rows, start, Others(B), box_of(), 0.01, *beta, inner, np.arange(DIM))
             found.append(loss + 0.005 * np.square(new).sum())
     assert np.allclose(found, found[0], rtol=1e-7)

@@ -87,7 +87,8 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         Number of parts.
     loss : str, number or Loss
         "frobenius" for `1/2 |X - W H|^2`, "kl" for counts, "itakura-saito" for power spectra, a number for the
-        beta-divergence of that beta, "l1" for the sum of absolute differences, or an object of `partwise.losses`.
+        beta-divergence of that beta, "huber" for noise with gross errors, "l1" for the sum of absolute differences, or
+        an object of `partwise.losses`.
     structure_W, structure_H : Structure, optional
         What is wanted of each factor of a matrix, taken literally; None means nonnegative. See `partwise.structures`.
     structures : sequence of Structure, optional
@@ -109,7 +110,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     init : str, Init, (W, H), factors of a tensor, CP tensor of TensorLy or pyttb, or Result, optional
         Where to start; where symmetric, the first factor alone is taken. None: "nndsvda" if X is a matrix, the rank
         at most min(X.shape), X and the factors nonnegative and no parts given; "greedy" for such tensors under least
-        squares, up to 10 million nonzeros times the rank; else "random"; for the L1 loss "smooth-l1".
+        squares, up to 10 million nonzeros times the rank; else "random", as for the Huber loss; for the L1 loss "smooth-l1".
     n_init : int, optional
         Number of starts; the best is kept. None: 1, and where `admm` solves for sets that are not convex up to 4,
         until one fits, with a relative error of at most ten times `tol`. From the second on, init=None means random

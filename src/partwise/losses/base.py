@@ -86,10 +86,11 @@ class Loss(ABC):
         `L / 2 tr(D gram D')`, D the way from the present factor and L the largest second derivative."""
         found = [(b.weights * self.gradient(b.entries, Y)) @ B for b, Y, B in models(data, factors, mode)]
         slope = kernels.of(factors[mode]).asarray(np.concatenate(found), factors[mode].dtype)
-        return majoriser(data, factors, mode, slope, structure.ridge, self.curvature)
+        gram, cross = majorised(data, factors, mode, slope, self.curvature)
+        return Majoriser(with_ridge(gram, structure.ridge), cross)
 
     def estimated(self, data: Data, factors: Factors, n_parameters: int) -> Loss:
-        """The same loss with its scale, from the residuals of a model with so many parameters; 0: it fits nothing yet."""
+        """The same loss with its scale, from the residuals of a model with so many parameters; 0: not fitted yet."""
         return self
 
     def of_constant(self, data: Data, constant: float) -> float:
@@ -125,12 +126,12 @@ class Loss(ABC):
         return 0
 
 
-def majoriser(data: Data, factors: Factors, mode: int, slope: np.ndarray, ridge: float, curvature=1.0) -> Majoriser:
-    """The quadratic above a loss with this slope in one factor, whose second derivatives in the model are at most
-    `curvature`, with a ridge."""
+def majorised(data: Data, factors: Factors, mode: int, slope: np.ndarray, curvature: float) -> tuple:
+    """Gram matrix and cross product of the quadratic above a loss with this slope in one factor, whose second
+    derivatives in the model are at most `curvature`."""
     A, most = factors[mode], max(map(largest_weight, data.rows(mode)))
     gram = A.dtype.type(most * curvature) * gram_of_others(factors, mode)
-    return Majoriser(with_ridge(gram, ridge), kernels.of(A).difference(kernels.of(A).times(A, gram), slope))
+    return gram, kernels.of(A).difference(kernels.of(A).times(A, gram), slope)
 
 
 def largest_weight(X: Rows) -> float:

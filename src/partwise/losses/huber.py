@@ -15,8 +15,8 @@ from ..data.base import Data
 from ..data.rows import BLOCK, blocks_of
 from ..data.units import in_units
 from ..kernels.records import EntryLoss, Rows
-from .base import Factors, Loss, majoriser
-from .expansions import Reweighted
+from .base import Factors, Loss, majorised
+from .expansions import Reweighted, with_ridge
 
 EFFICIENT = 1.345  # standard deviations: of Gaussian errors alone as precise as least squares to 5%
 NORMAL = 1.4826  # the median of |r| times this is the standard deviation of Gaussian errors
@@ -30,9 +30,9 @@ class Huber(Loss):
     """`1/2 r^2` for residuals `|r| <= delta`, `delta |r| - delta^2 / 2` beyond: least squares for what is noise, and as
     L1 for what is an error, so that a few gross ones are nearly left alone.
 
-    `delta`, in the units of X; None: 1.345 standard deviations of the noise, by 1.4826 times the median of `|r|` in fits
-    made before the run, over observed entries, each by its weight, without the smallest ones, as many as there are
-    parameters (Hill and Holland 1977). Where more than half of the entries are 0, as in most sparse X, residuals of
+    `delta`, in the units of X; None: 1.345 standard deviations of the noise, by 1.4826 times the median of `|r|` in
+    fits made before the run, over observed entries, each by its weight, without the smallest ones, as many as there
+    are parameters (Hill and Holland 1977). Where more than half of the entries are 0, as in most sparse X, residuals of
     zeros say little of the noise, and only those of nonzero entries count. It is at least a thousandth of the median
     nonzero entry. The result has the loss with the delta that was found.
     """
@@ -87,8 +87,9 @@ class Huber(Loss):
         delta weigh `delta / |r|` there, so that what is left to gain is told right for a small delta, too."""
         A = factors[mode]
         (minus, plus, curvature), _ = data.map(kernels.of(A).expansion, factors, mode, self.of_entry)
-        gram, cross = majoriser(data, factors, mode, kernels.of(A).difference(plus, minus), structure.ridge)
-        return Reweighted(gram, cross, kernels.of(A).plus_number(curvature, structure.ridge))
+        slope, ridge = kernels.of(A).difference(plus, minus), structure.ridge
+        gram, cross = majorised(data, factors, mode, slope, self.curvature)
+        return Reweighted(with_ridge(gram, ridge), cross, kernels.of(A).plus_number(curvature, ridge))
 
     def size(self, data):
         """`sqrt(2 loss)` of a model of 0."""
@@ -128,7 +129,7 @@ def counts(X: Rows, width: int) -> tuple[int, int]:
     seen = X.weights > 0 if X.weights.size else np.ones(1, bool)
     n_listed = np.count_nonzero(seen) if X.weights.size else X.values.size
     n_others = X.n_rows * width - X.values.size if X.unlisted > 0 else 0
-    return np.count_nonzero(seen & (X.values != 0)), n_listed + n_others
+    return int(np.count_nonzero(seen & (X.values != 0))), int(n_listed + n_others)
 
 
 def residuals(data: Data, factors: Factors, counted: int, nonzero: bool) -> Iterator[tuple[np.ndarray, ...]]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import kernels
 from ..init import Given, Init
-from ..problem import Problem
+from ..problem import Factors, Problem
 from ..solvers import Solver
 from .limits import Clock, Limits
 from .loop import Control, solve
@@ -29,10 +29,18 @@ def with_scale(problem: Problem, start: Init, solver: Solver, clock: Clock) -> P
     for _ in range(ROUNDS):
         left = None if clock.limit is None else max(clock.limit - clock(), 1e-9)
         limits = Limits(max_iter=ITERATIONS, time_limit=left)
-        found, _ = solve(problem, [Given(problem.to_user(factors))], solver, rng, Control(limits))
+        found, _ = solve(problem, [Given(tuple(problem.to_user(factors)))], solver, rng, Control(limits))
         factors, before = found.factors, problem.loss.scale
-        n_parameters = sum(np.count_nonzero(kernels.of(A).to_numpy(A)) for A in map(factors.__getitem__, problem.modes))
-        problem = replace(problem, loss=problem.loss.estimated(problem.data, factors, n_parameters))
-        if abs(problem.loss.scale - before) <= ENOUGH * before or found.status == "interrupted" or clock.over():
+        problem = replace(problem, loss=problem.loss.estimated(problem.data, factors, n_nonzeros(problem, factors)))
+        if close(problem.loss.scale, before) or found.status == "interrupted" or clock.over():
             break
     return problem
+
+
+def n_nonzeros(problem: Problem, factors: Factors) -> int:
+    """In the factors to solve for: the parameters that are not at a bound of 0."""
+    return sum(int(np.count_nonzero(kernels.of(A).to_numpy(A))) for A in (factors[mode] for mode in problem.modes))
+
+
+def close(new: float | None, old: float | None) -> bool:
+    return new is None or old is None or abs(new - old) <= ENOUGH * old
