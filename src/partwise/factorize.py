@@ -110,7 +110,8 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     init : str, Init, (W, H), factors of a tensor, CP tensor of TensorLy or pyttb, or Result, optional
         Where to start; where symmetric, the first factor alone is taken. None: "nndsvda" if X is a matrix, the rank
         at most min(X.shape), X and the factors nonnegative and no parts given; "greedy" for such tensors under least
-        squares, up to 10 million nonzeros times the rank; else "random", as for the Huber loss; for the L1 loss "smooth-l1".
+        squares, up to 10 million nonzeros times the rank; else "random", as for the Huber loss; for the L1 loss
+        "smooth-l1".
     n_init : int, optional
         Number of starts; the best is kept. None: 1, and where `admm` solves for sets that are not convex up to 4,
         until one fits, with a relative error of at most ten times `tol`. From the second on, init=None means random
