@@ -1,7 +1,5 @@
 """The Huber loss: its value and limits, gross errors, its scale, weights and signs."""
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -209,31 +207,23 @@ def test_newton_leaves_signed_penalties_to_others():
 
 
 def test_rows_with_weights_are_rows_that_are_repeated():
-    data, repeats = as_data(X), np.random.default_rng(0).integers(1, 4, size=len(X))
-    Y = A @ B.T
+    H, X = planted(shape=(60, 40))
+    repeats = np.random.default_rng(0).integers(1, 4, size=len(X))
+    settings = {"loss": "huber(0.07)", "random_state": 0, "tol": 1e-6}
+    weighted = pw.factorize(X, len(H), weights=(repeats, None), **settings)
+    start = np.repeat(weighted.W, repeats, axis=0), weighted.H
+    repeated = pw.factorize(np.repeat(X, repeats, axis=0), len(H), init=start, **settings)
+    assert weighted.objective == pytest.approx(repeated.objective, rel=1e-9)
+    assert np.allclose(start[0] @ start[1], repeated.W @ repeated.H, atol=1e-3)
+    deltas = [pw.factorize(X, len(H), loss="huber", weights=(c * repeats, None)).loss.delta for c in (1, 1000)]
+    assert deltas[0] == pytest.approx(deltas[1], rel=1e-9)
 
-    class RowWeights(type(data)):
-        complete = False
 
-        def rows(self, mode):
-            for rows in super().rows(mode):
-                spread = np.broadcast_to(repeats[:, None], X.shape)
-                yield rows._replace(
-                    weights=np.ascontiguousarray(spread if mode == 0 else spread.T).ravel().astype(float)
-                )
-
-    weighted = RowWeights(**{name: getattr(data, name) for name in (f.name for f in fields(data))})
-    again = as_data(np.repeat(X, repeats, axis=0)), (np.repeat(A, repeats, axis=0), B)
-    loss = losses.Huber(0.4)
-    assert loss.direct_fit(weighted, (A, B)) == pytest.approx(loss.direct_fit(*again), rel=1e-12)
-    assert loss.size(weighted) == pytest.approx(loss.size(again[0]), rel=1e-12)
-    one, two = (
-        loss.expand(d, f, 1, s.NonNegative().bind((17, 3), transposed=True, name="H"))
-        for d, f in ((weighted, (A, B)), again)
-    )
-    assert np.allclose(one.slopes(B)[0], two.slopes(B)[0], rtol=1e-9)
-    assert np.allclose(one.slopes(B)[1], two.slopes(B)[1], rtol=1e-9)
-    assert np.abs(Y).max() > 0.4
+@pytest.mark.parametrize("solver", ["newton", "hals", "gcd", "palm"])
+def test_holes_do_not_count_in_the_scale(solver):
+    H, X = planted()
+    X[np.random.default_rng(1).uniform(size=X.shape) < 0.3] = np.nan
+    assert pw.factorize(X, len(H), loss="huber", solver=solver).loss.delta == pytest.approx(1.345 * SIGMA, rel=0.2)
 
 
 def test_new_samples_are_seen_by_the_scale_of_the_fit():

@@ -279,7 +279,7 @@ def test_structures_hold_under_kl():
         (X, {"loss": "kl", "structure_H": s.Free()}, "needs nonnegative factors: add structures.NonNegative"),
         (X, {"loss": "kl", "solver": "gcd"}, "GCD minimises least squares only, got the loss KL"),
         (X, {"loss": 1.5, "solver": "newton_kl"}, "NewtonKL minimises KL only, got the loss Beta"),
-        (X, {"solver": "newton"}, "Newton minimises beta-divergences other than least squares"),
+        (X, {"solver": "newton"}, "Newton takes beta-divergences, Huber, and least squares with missing entries only"),
     ],
 )
 def test_what_does_not_go_together(data, options, sentence):

@@ -129,15 +129,9 @@ class Loss(ABC):
 def majorised(data: Data, factors: Factors, mode: int, slope: np.ndarray, curvature: float) -> tuple:
     """Gram matrix and cross product of the quadratic above a loss with this slope in one factor, whose second
     derivatives in the model are at most `curvature`."""
-    A, most = factors[mode], max(map(largest_weight, data.rows(mode)))
-    gram = A.dtype.type(most * curvature) * gram_of_others(factors, mode)
+    A = factors[mode]
+    gram = A.dtype.type(data.largest * curvature) * gram_of_others(factors, mode)
     return gram, kernels.of(A).difference(kernels.of(A).times(A, gram), slope)
-
-
-def largest_weight(X: Rows) -> float:
-    """Of the entries of some rows of X."""
-    listed = X.weights.max(initial=0.0) if X.weights.size else 1.0
-    return max(float(listed), 0.0 if X.full else X.unlisted)
 
 
 def models(data: Data, factors: Factors, mode: int) -> Iterator[tuple[Block, np.ndarray, np.ndarray]]:

@@ -30,7 +30,9 @@ class Newton(RowDescent):
 
     def supports(self, problem):
         if problem.quadratic or "newton" not in problem.loss.updates:
-            return f"Newton minimises Huber, beta-divergences, least squares only with missing entries; got {problem.loss}"
+            return (
+                f"Newton takes beta-divergences, Huber, and least squares with missing entries only; got {problem.loss}"
+            )
         stated = [problem.structures[mode].elementwise for mode in problem.modes]
         if any(entries and entries.l1 > 0 and not entries.nonnegative for entries in stated):
             return "Newton needs factors with L1 penalties to be nonnegative, 'nonnegative & l1(0.1)'"
