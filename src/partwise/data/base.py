@@ -124,6 +124,16 @@ class Data(Summarised, ABC):
         raise NotImplementedError
 
     @cached_property
+    def total_weight(self):
+        if self.complete:
+            return super().total_weight
+        width, total = math.prod(self.shape) // self.shape[self.natural], 0.0
+        for X in self.rows(self.natural):
+            listed = X.weights.sum(dtype=np.float64) if X.weights.size else X.values.size
+            total += float(listed) + X.unlisted * (X.n_rows * width - X.values.size)
+        return total
+
+    @cached_property
     def beyond(self) -> tuple[float, Data]:
         """What most entries count, and data that list how much more, or less, others do."""
         return self.unlisted, Excess(self.shape, self.dtype, 1.0, self)

@@ -147,11 +147,6 @@ class Weighted(Data):
         return self.unlisted > 0 and self.n_listed < math.prod(self.shape)
 
     @cached_property
-    def total_weight(self):
-        listed = sum(float(weights.sum()) for _, weights in self.pieces())
-        return listed + self.unlisted * (math.prod(self.shape) - self.n_listed)
-
-    @cached_property
     def n_observed(self):
         listed = sum(int(np.count_nonzero(weights > 0)) for _, weights in self.pieces())
         return listed + (math.prod(self.shape) - self.n_listed if self.unlisted else 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from functools import reduce
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..kernels.records import Chosen, PerRow
+from ..kernels.records import Box, Chosen, PerRow
 
 
 class Smooth:
@@ -100,6 +101,7 @@ class OwnGrams(Smooth):
     def __init__(self, data, factors: Sequence[np.ndarray], mode: int, ridge: float):
         self.most, self.beyond = data.beyond
         self.largest, self.factors, self.mode, self.ridge = data.largest, list(factors), mode, ridge
+        self.known_share = data.total_weight / (data.largest * math.prod(data.shape))
         self.others = gram_of_others(factors, mode)
         self.gram = with_ridge(self.others * self.others.dtype.type(self.most), ridge)
         self.cross = data.cross(factors, mode)
@@ -138,12 +140,19 @@ class OwnGrams(Smooth):
         """The same, given the sum of `e y^2`."""
         return float(np.vdot(self.gram, gram_of(A).astype(np.float64))) + squares
 
-    def descend(self, A: np.ndarray, box, inner: tuple, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    def descend(self, A: np.ndarray, box: Box, inner: tuple, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Coordinate descent in the given rows (`kernels.own_grams`), what each component could have gained, and the
         sum of `e y^2` in these rows after it."""
         rule = PerRow(self.cross), self.gram, box, inner, Chosen(rows)
         (factor,), (gains, squares) = self.beyond.map(kernels.of(A).own_grams, self.at(A), self.mode, *rule)
         return factor, gains, squares
+
+    def in_order(self, order: np.ndarray) -> OwnGrams:
+        """The same with the components in another order."""
+        other = copy.copy(self)
+        other.factors, other.cross = [kernels.of(F).columns(F, order) for F in self.factors], self.cross[:, order]
+        other.gram, other.others = (G[np.ix_(order, order)] for G in (self.gram, self.others))
+        return other
 
 
 class _Tangent(NamedTuple):

@@ -14,9 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..kernels.records import Chosen
+from ..kernels.records import Box, Chosen
 from ..losses.beta import cancels
-from ..losses.expansions import OwnGrams
 from ..problem import Expansion, Factors, Problem, largest
 from ..structures import Structure
 from .base import Solver, Step, feasible
@@ -240,18 +239,20 @@ def complete_only(solver: Solver, problem: Problem) -> str | None:
     return f"{name} needs data without missing entries, in which all count alike: leave the solver out, or fill them in"
 
 
-def own_rows(problem: Problem, mode: int, state: State, rows: np.ndarray, inner: tuple) -> Update:
-    """The update of rows that have their own Gram matrices by coordinate descent: `inner = (sweeps, eps, greedy)`."""
-    A, known, box = state.points[mode], state.expansions[mode], state.boxes[mode]
-    assert isinstance(known, OwnGrams)
+def own_rows(problem: Problem, mode: int, state: State, rows: np.ndarray, inner: tuple, order: np.ndarray) -> Update:
+    """The update of rows that have their own Gram matrices, by coordinate descent over the components in this order:
+    `inner = (sweeps, eps, greedy)`."""
+    known, box, back = state.expansions[mode].in_order(order), state.boxes[mode], np.argsort(order)
+    A, box = state.points[mode][:, order], Box(box.l1, box.lower[:, order], box.upper[:, order])
     signed = box.l1 > 0 and not problem.structures[mode].nonnegative  # penalties there are not linear
     exact = problem.separable and not signed and dependent(known.others)
     factor, gains, squares = known.descend(A, box, (*inner, ALONE if problem.separable else 1, exact), rows)
+    told = np.ascontiguousarray(factor[:, back]), problem.relative_gain(gains)
     if rows.size < len(factor) or mode != problem.modes[-1]:
-        return Update(factor, problem.relative_gain(gains))
+        return Update(*told)
     model = known.square_with(factor, squares) - known.ridge * kernels.of(A).inner(factor, factor)
     fit = 0.5 * (problem.data.norm2 - 2 * kernels.of(A).inner(factor, known.cross) + model)
-    return Update(factor, problem.relative_gain(gains), None if cancels(problem.data, fit) else max(fit, 0.0))
+    return Update(*told, None if cancels(problem.data, fit) else max(fit, 0.0))
 
 
 def quadratic_only(solver: Solver, kernel: str, problem: Problem) -> str | None:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from .. import kernels
 from ..checks import BELOW_1, POSITIVE_INT
 from ..losses.expansions import OwnGrams
@@ -37,7 +39,7 @@ class GCD(BlockDescent):
     def update(self, problem, mode, state, rows):
         A, expansion, inner = state.points[mode], state.expansions[mode], (self.updates * problem.rank, self.eps)
         if isinstance(expansion, OwnGrams):
-            return own_rows(problem, mode, state, rows, (*inner, True))
+            return own_rows(problem, mode, state, rows, (*inner, True), np.arange(problem.rank))
         gram, cross = expansion
         shared = not problem.separable
         factor, gains = kernels.of(A).gcd(A, cross, gram, state.boxes[mode], rows, inner, shared)

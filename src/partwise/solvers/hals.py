@@ -19,6 +19,9 @@ from .block import BlockDescent, Update, own_rows, quadratic_only
 FEWEST = 4  # sweeps over a factor
 SHARE = 2  # one sweep more for so many sweeps' worth of multiplications in the product with X
 ALONE = 100  # sweeps where the other factors are held
+MOSTLY = (
+    0.65  # of all weights, if each were the largest: from where on a majoriser measured faster than the loss itself
+)
 SWEEPS = Rule(
     "a whole number >= 1, a tuple of one for each factor",
     lambda value: all(map(is_positive_int, value)) if isinstance(value, tuple) else is_positive_int(value),
@@ -27,7 +30,8 @@ SWEEPS = Rule(
 
 @dataclass(frozen=True)
 class HALS(BlockDescent):
-    """Each entry in turn to its best value, `sweeps` times over a factor before the next one.
+    """Each entry in turn to its best value, `sweeps` times over a factor before the next one. Where entries are missing
+    or count differently, each row by its own Gram matrix, or, where most count alike, by a quadratic above the loss.
 
     `sweeps`: a number, one for each factor, or None for as many as the product with X pays for; a row stops earlier
     once a sweep moves it by less than `eps` of what its first one did. `shuffle`: a new order of components each time.
@@ -72,10 +76,10 @@ class HALS(BlockDescent):
 
     def update(self, problem, mode, state, rows):
         A, expansion, inner = state.points[mode], state.expansions[mode], self.inner(problem, mode, state.tol)
-        if isinstance(expansion, OwnGrams):
-            return own_rows(problem, mode, state, rows, (*inner, False))
-        gram, cross = expansion
         order = state.rng.permutation(problem.rank) if self.shuffle else np.arange(problem.rank)
+        if isinstance(expansion, OwnGrams) and (problem.separable or expansion.known_share < MOSTLY):
+            return own_rows(problem, mode, state, rows, (*inner, False), order)
+        gram, cross = expansion.around(A)
         factor, gains = kernels.of(A).hals(A, cross, gram, state.boxes[mode], order, inner, rows)
         return Update(factor, problem.relative_gain(gains))
 
