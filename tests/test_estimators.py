@@ -216,11 +216,11 @@ def bad_values():
 
 
 DOORS = {
-    "NMF.fit": lambda X: pw.NMF(2).fit(X),
-    "NMF.transform": lambda bad: pw.NMF(2, max_iter=2).fit(X).transform(bad),
-    "Dictionary.fit": lambda X: pw.Dictionary(2, nonzeros=1).fit(X),
-    "Dictionary.transform": lambda bad: pw.Dictionary(2, nonzeros=1, max_iter=2).fit(X).transform(bad),
-    "non_negative_factorization": lambda X: pw.non_negative_factorization(X, n_components=2),
+    "NMF.fit": lambda X: pw.NMF(2, missing=None).fit(X),
+    "NMF.transform": lambda bad: pw.NMF(2, missing=None, max_iter=2).fit(X).transform(bad),
+    "Dictionary.fit": lambda X: pw.Dictionary(2, missing=None, nonzeros=1).fit(X),
+    "Dictionary.transform": lambda bad: pw.Dictionary(2, missing=None, nonzeros=1, max_iter=2).fit(X).transform(bad),
+    "non_negative_factorization": lambda X: pw.non_negative_factorization(X, n_components=2, missing=None),
 }
 
 

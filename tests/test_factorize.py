@@ -60,9 +60,13 @@ def spoiled(value):
 
 CUBE = np.ones((2, 2, 2))
 BAD = {
-    "NaN": ((spoiled(np.nan), 3), {}, "X contains 1 NaN entry: .* drop the rows or columns"),
+    "NaN": ((spoiled(np.nan), 3), {"missing": None}, "X contains 1 NaN entry: .* drop the rows or columns"),
     "infinity": ((spoiled(np.inf), 3), {}, "X contains 1 infinite entry"),
-    "sparse NaN": ((sparse.csr_array(spoiled(np.nan)), 3), {}, "X contains 1 NaN entry: .* drop the rows or columns"),
+    "sparse NaN": (
+        (sparse.csr_array(spoiled(np.nan)), 3),
+        {"missing": None},
+        "X contains 1 NaN entry: .* drop the rows or columns",
+    ),
     "negative": ((spoiled(-1), 3), {}, "Negative values in data"),
     "strings": (([["a", "b"]], 1), {}, "X must be a matrix or tensor of numbers"),
     "empty": ((np.empty((0, 3)), 1), {}, "X must be a matrix or tensor of numbers"),
@@ -73,7 +77,7 @@ BAD = {
     "unknown for a mode": ((CUBE, 1), {"structures": [None, "simple", None]}, "^for A2: unknown structure 'simple'"),
     "one for all modes": ((CUBE, 1), {"structures": "l1(1)"}, "structures must be a list .* got 'l1"),
     "said twice": ((X, 1), {"structures": [None] * 2, "structure_W": "l1(1)"}, "give only one of them"),
-    "NaN in a tensor": ((CUBE * np.nan, 1), {}, "X contains 8 NaN entries.* or drop the slices"),
+    "NaN in a tensor": ((CUBE * np.nan, 1), {"missing": None}, "X contains 8 NaN entries.* or drop the slices"),
     "negative tensor": ((-CUBE, 1), {}, "Negative values in data"),
     "two factors of three": ((CUBE, 1), {"init": (CUBE[0], CUBE[0])}, "must be 3 factors, each .* got 2 items"),
     "svd of a tensor": ((CUBE, 1), {"init": "nndsvd"}, "use init='greedy' or 'random'"),
@@ -141,7 +145,7 @@ BAD = {
     ),
     "too many fixed": ((X, 2), {"structure_H": s.Fixed(PLANTED.H)}, "array given for H has shape 3 x 20"),
     "fixed negative": ((X, 3), {"structure_H": s.NonNegative() & s.Fixed(-PLANTED.H)}, "exclude each other"),
-    "masked": ((np.ma.masked_greater(X, X.mean()), 3), {}, "X has masked entries"),
+    "masked": ((np.ma.masked_greater(X, X.mean()), 3), {"missing": None}, "X has masked entries"),
     "dates": ((np.zeros((3, 3), "M8[D]"), 1), {}, "X must be a matrix or tensor of numbers"),
     "digits as text": (([["1", "2"], ["3", "4"]], 1), {}, "X must be a matrix or tensor of numbers"),
     "complex": (

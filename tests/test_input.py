@@ -98,7 +98,6 @@ NO_MATRIX = {
     "sparse with 1 dimension": (sparse.coo_array(np.ones(4)), "1 dimensions"),
     "annotated, backed": (Annotated(X, isbacked=True), r"pass X\.to_memory\(\)"),
     "annotated, empty": (Annotated(None), "without a matrix"),
-    "masked": (np.ma.masked_greater(X, X.mean()), "masked entries"),
 }
 
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 
 from .checks import is_positive_int
-from .data import Data
 from .data.foreign import kruskal_factors
 from .data.names import checked_modes, factor_names, listed, modes_of
 from .data.observed import observed
@@ -161,7 +160,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         if symmetric and structure_H is not None:
             raise ValueError(f"with symmetric={symmetric!r} there is one factor: state structure_W, not structure_H")
         problem = pose_observed(symmetric, given, resolve("loss", loss), stated, rank).normalized()
-        warn_if_unobserved(data)
+        warn_if_unobserved(problem)
         rng = checked_random_state(random_state)
         chosen, reason = choose(problem, solver)
         warn_if_overcomplete(problem, chosen)
@@ -209,11 +208,13 @@ def finished(problem: Problem, run: Run, convention: Convention, trim: bool, tol
     return problem, run, certificate(problem, run, tol)
 
 
-def warn_if_unobserved(data: Data) -> None:
-    """Rows along a mode of which nothing is observed."""
-    counts = [] if data.complete else [np.count_nonzero(data.unobserved(mode)) for mode in range(len(data.shape))]
-    names = ("rows", "columns") if len(counts) == 2 else [f"slices along mode {mode}" for mode in range(len(counts))]
-    if told := [f"{count} {name}" for count, name in zip(counts, names, strict=True) if count]:
+def warn_if_unobserved(problem: Problem) -> None:
+    """Rows along a mode whose factor is to be found, of which nothing is observed, or all has weight 0."""
+    order = len(problem.data.shape)
+    names = ("rows", "columns") if order == 2 else [f"slices along mode {mode}" for mode in range(order)]
+    without_weight = [False if units is None else units.numbers == 0 for units in problem.row_units]
+    counts = {m: np.count_nonzero(problem.data.unobserved(m) | without_weight[m]) for m in problem.modes}
+    if told := [f"{count} {names[mode]}" for mode, count in counts.items() if count]:
         warn(
             f"nothing is observed in {listed(told)} of X: their rows of the factors are 0 where the structures allow, "
             "and so is the model there. Leave them out if that is not wanted."

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..data import Data
+from ..data.observed import MISSING
 from ..data.validation import checked_data, is_annotated
+from ..data.weighted import Weighted
 from ..errors import warn
 from ..result import Result
 from ..structures import Structure
+from .sklearn_private import StrOptions
+
+MISSING_CONSTRAINT: list[Any] = [StrOptions({name for name in MISSING if name}), None]  # of the parameter `missing`
 
 
 class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A factorization whose parts are `components_`."""
 
+    missing: str | None  # as `factorize` has it
+
     def _validated(self, X, reset: bool = True):
         """X as `factorize` takes it, with its sentences for what it does not take; the names and the number of features
         are remembered, or compared with those of `fit` unless `reset`."""
-        checked = checked_data(X)
+        checked = checked_data(X, with_nan=self.missing is not None)
         # the names of an AnnData object are the columns of a frame without rows
         validate_data(self, X.var[[]].T if is_annotated(X) else X, skip_check_array=True, reset=reset)
         return checked
@@ -44,6 +55,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing is not None
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -56,6 +68,36 @@ def check_weights(X, n_components: int):
             f"got shape {np.shape(X)}"
         )
     return X
+
+
+def counting(shape: tuple[int, ...], mask, weights, sample_weight=None) -> dict[str, Any]:
+    """`mask` and `weights` as `factorize` takes them: weights of samples are those of rows along the first mode."""
+    if sample_weight is None:
+        return {"mask": mask, "weights": weights}
+    if weights is not None:
+        raise ValueError(
+            "sample_weight and weights both say how much entries count: multiply each row of weights by that of its "
+            "sample, and give only weights"
+        )
+    sample_weight = np.asarray(sample_weight)
+    if sample_weight.shape != shape[:1]:
+        raise ValueError(
+            f"sample_weight must be one number for each of the {shape[0]} samples, got an array of shape "
+            f"{sample_weight.shape}"
+        )
+    if not sample_weight.any():
+        raise ValueError("sample_weight is zero for all samples, so that none counts: give some a positive one")
+    return {"mask": mask, "weights": (sample_weight, *[None] * (len(shape) - 1))}
+
+
+def observed_sums(data: Data, parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """What the observed entries of each slice along the first mode add up to, and all parts there, by their weights."""
+    assert isinstance(data, Weighted)
+    parts = [np.ascontiguousarray(B, data.dtype) for B in parts]
+    held = [np.empty((data.shape[0], parts[0].shape[1]), data.dtype), *parts]
+    everywhere = np.prod([B.sum(axis=0, dtype=np.float64) for B in parts], axis=0).sum()
+    totals = data.excess.variant(dtype=data.dtype).cross(held, 0).sum(axis=1, dtype=np.float64)
+    return data.counted.row_sums(0, 1.0), totals + data.unlisted * everywhere
 
 
 def for_new_samples(stated: Structure | None, name: str, factor: str) -> Structure | None:

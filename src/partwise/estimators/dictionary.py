@@ -13,7 +13,7 @@ from ..result import Result
 from ..run.progress import print_line
 from ..solvers import Solver
 from ..structures import Fixed, NonNegative, Sparse, Structure, UnitNorm
-from .base import Model, raise_if_interrupted
+from .base import MISSING_CONSTRAINT, Model, counting, raise_if_interrupted
 from .sklearn_private import Interval, fit_context
 
 
@@ -30,6 +30,9 @@ class Dictionary(Model):
         How many atoms a sample may use.
     positive_code, positive_dict : bool
         Whether weights and atoms are nonnegative.
+    missing : "nan", "zeros" or None
+        Which entries of X are missing, and do not count: NaN; for "zeros" also what a sparse X does not store, or what
+        is 0 in an array; for None none may be.
     solver : str or Solver
         "auto" takes "admm"; "palm" is quicker and less thorough; or a configured solver.
     init : str, Init, (W, H), Result or None
@@ -83,6 +86,7 @@ class Dictionary(Model):
         "nonzeros": [Interval(Integral, 1, None, closed="left")],
         "positive_code": ["boolean"],
         "positive_dict": ["boolean"],
+        "missing": MISSING_CONSTRAINT,
         "solver": [str, Solver],
         "init": [str, Init, tuple, list, Result, None],
         "n_init": [Interval(Integral, 1, None, closed="left"), None],
@@ -101,6 +105,7 @@ class Dictionary(Model):
         nonzeros=3,
         positive_code=False,
         positive_dict=False,
+        missing="nan",
         solver="auto",
         init=None,
         n_init=1,
@@ -115,6 +120,7 @@ class Dictionary(Model):
         self.nonzeros = nonzeros
         self.positive_code = positive_code
         self.positive_dict = positive_dict
+        self.missing = missing
         self.solver = solver
         self.init = init
         self.n_init = n_init
@@ -125,13 +131,13 @@ class Dictionary(Model):
         self.callbacks = callbacks
         self.n_threads = n_threads
 
-    def fit(self, X, y=None):
-        """Learn the atoms."""
-        self.fit_transform(X)
+    def fit(self, X, y=None, *, sample_weight=None, mask=None, weights=None):
+        """Learn the atoms. `sample_weight`, `mask` and `weights` are those of `NMF.fit_transform`."""
+        self.fit_transform(X, sample_weight=sample_weight, mask=mask, weights=weights)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X, y=None, *, sample_weight=None, mask=None, weights=None):
         """Learn the atoms and return the codes of X, (n_samples, n_components)."""
         X = self._validated(X)
         atoms = UnitNorm(per="component")
@@ -143,17 +149,19 @@ class Dictionary(Model):
             init=self.init,
             n_init=self.n_init,
             callbacks=[*self.callbacks, *([print_line] if self.verbose else [])],
+            **counting(X.shape, mask, weights, sample_weight),
         )
         return self._learn(result)
 
-    def transform(self, X):
-        """The codes of X in the atoms, each row on its own: orthogonal matching pursuit, then exchanges of atoms while
-        they gain."""
+    def transform(self, X, *, mask=None, weights=None):
+        """The codes of X in the atoms, each row on its own, from what is observed of it: orthogonal matching pursuit,
+        then exchanges of atoms while they gain."""
         check_is_fitted(self)
         X = self._validated(X, reset=False)
         H = self.components_.astype(X.dtype, copy=False)
         zeros = np.zeros((X.shape[0], len(H)), dtype=X.dtype)
-        return self._factorize(X, len(H), structure_H=Fixed(H), solver="palm", init=(zeros, H)).W
+        counts = counting(X.shape, mask, weights)
+        return self._factorize(X, len(H), structure_H=Fixed(H), solver="palm", init=(zeros, H), **counts).W
 
     def _factorize(self, X, rank, **settings) -> Result:
         codes: Structure = Sparse(self.nonzeros, per="item")
@@ -161,6 +169,7 @@ class Dictionary(Model):
             X,
             rank,
             structure_W=NonNegative() & codes if self.positive_code else codes,
+            missing=self.missing,
             max_iter=self.max_iter,
             tol=self.tol,
             progress=False,

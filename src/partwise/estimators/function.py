@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..data.validation import checked_data
+from .base import counting
 from .nmf import NMF
 from .sklearn_private import check_parameters, validate_params
 
@@ -16,19 +17,23 @@ from .sklearn_private import check_parameters, validate_params
     },
     prefer_skip_nested_validation=False,
 )
-def non_negative_factorization(X, W=None, H=None, n_components="auto", *, update_H=True, **params):
+def non_negative_factorization(
+    X, W=None, H=None, n_components="auto", *, update_H=True, mask=None, weights=None, **params
+):
     """`sklearn.decomposition.non_negative_factorization`: the function form of `NMF`.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The data.
+        The data, NaN where they are missing.
     W, H : array-like, optional
         The start, with init="custom"; with update_H=False, H is the parts to hold.
     n_components : int, "auto" or None
         As in `NMF`.
     update_H : bool
         Whether to learn H too, or only W for the given H.
+    mask, weights
+        Which entries of X are observed, and how much each counts, as in `NMF.fit_transform`.
     **params
         Any other parameter of `NMF`.
 
@@ -38,5 +43,6 @@ def non_negative_factorization(X, W=None, H=None, n_components="auto", *, update
     """
     estimator = NMF(n_components=n_components, **params)
     check_parameters(estimator)
-    result = estimator._factorize(checked_data(X), W, H, update_H)
+    X = checked_data(X, with_nan=estimator.missing is not None)
+    result = estimator._factorize(X, W, H, update_H, counting(X.shape, mask, weights))
     return result.W, np.ascontiguousarray(result.H), result.n_iter

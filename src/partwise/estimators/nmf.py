@@ -8,6 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative
 
+from ..data.observed import observed
 from ..errors import warn
 from ..factorize import factorize
 from ..init import Init
@@ -17,7 +18,7 @@ from ..result import Result
 from ..run.progress import print_line
 from ..solvers import HALS, MU, Solver
 from ..structures import Elastic, Fixed, NonNegative, Structure
-from .base import Model, for_new_samples, raise_if_interrupted
+from .base import MISSING_CONSTRAINT, Model, counting, for_new_samples, observed_sums, raise_if_interrupted
 from .sklearn_private import Interval, StrOptions, fit_context
 
 BETA_LOSSES = ("frobenius", "kullback-leibler", "itakura-saito")  # scikit-learn's names
@@ -63,6 +64,9 @@ class NMF(Model):
         Another way to say `beta_loss`, which also takes "kl", "l1" and loss objects; do not give both.
     structure_W, structure_H : Structure, optional
         What else is wanted of the factors, nonnegativity apart. See `partwise.structures`.
+    missing : "nan", "zeros" or None
+        Which entries of X are missing, and do not count: NaN; for "zeros" also what a sparse X does not store, or what
+        is 0 in an array (ratings); for None none may be. D then is a sum over the entries observed.
     n_init : int or None
         Number of starts; the best is kept. None: 1, and where `admm` solves for sets that are not convex up to 4.
     callbacks : sequence of callables
@@ -77,7 +81,8 @@ class NMF(Model):
     n_components_ : int
         Number of parts.
     reconstruction_err_ : float
-        `sqrt(2 D(X, W H))`, that is `|X - W H|` for least squares; for L1 the sum of absolute differences.
+        `sqrt(2 D(X, W H))`, that is `|X - W H|` for least squares; for L1 the sum of absolute differences; over the
+        entries observed, by their weights.
     n_iter_ : int
         Iterations of the best start.
     result_ : Result
@@ -95,6 +100,14 @@ class NMF(Model):
     >>> W = model.fit_transform(X)
     >>> bool(np.abs(W @ model.components_ - X).max() < 0.01)
     True
+
+    What is not known is NaN. `inverse_transform` gives all entries, from what is known of each row:
+
+    >>> X = np.outer([1, 2, 3, 4], [1.0, 2.0, 1.0])
+    >>> X[1, 2] = np.nan
+    >>> model = pw.NMF(1, tol=1e-8).fit(X)
+    >>> model.inverse_transform(model.transform([[np.nan, 10.0, np.nan]])).round(3)
+    array([[ 5., 10.,  5.]])
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012  # scikit-learn reads this name
@@ -113,6 +126,7 @@ class NMF(Model):
         "loss": [str, Real, Loss, None],
         "structure_W": [str, Structure, None],
         "structure_H": [str, Structure, None],
+        "missing": MISSING_CONSTRAINT,
         "n_init": [Interval(Integral, 1, None, closed="left"), None],
         "callbacks": [tuple, list],
         "n_threads": [Interval(Integral, 1, None, closed="left"), None],
@@ -136,6 +150,7 @@ class NMF(Model):
         loss=None,
         structure_W=None,
         structure_H=None,
+        missing="nan",
         n_init=None,
         callbacks=(),
         n_threads=None,
@@ -155,26 +170,46 @@ class NMF(Model):
         self.loss = loss
         self.structure_W = structure_W
         self.structure_H = structure_H
+        self.missing = missing
         self.n_init = n_init
         self.callbacks = callbacks
         self.n_threads = n_threads
 
-    def fit(self, X, y=None, **params):
-        """Learn the parts of X. `params` are those of `fit_transform`."""
-        self.fit_transform(X, **params)
+    def fit(self, X, y=None, *, sample_weight=None, mask=None, weights=None, **params):
+        """Learn the parts of X. The other parameters are those of `fit_transform`, W and H too."""
+        self.fit_transform(X, sample_weight=sample_weight, mask=mask, weights=weights, **params)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X, y=None, W=None, H=None):
-        """Learn the parts of X and return W, (n_samples, n_components). W and H: the start, with init="custom"."""
-        X = self._validated(X)
-        return self._learn(self._factorize(X, W, H, update_H=True))
+    def fit_transform(self, X, y=None, W=None, H=None, *, sample_weight=None, mask=None, weights=None):
+        """Learn the parts of X and return W, (n_samples, n_components).
 
-    def transform(self, X):
-        """The best W for X with the parts held, each row on its own."""
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The data; on entries that are missing see the parameter `missing`.
+        y : None
+            Ignored.
+        W, H : array-like, optional
+            The start, with init="custom".
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each sample counts: one of weight 2 as much as the same sample twice.
+        mask : array or sparse matrix of bool, optional
+            True where an entry of X is observed; what a sparse one does not store is not.
+        weights : array or sparse matrix, or pair of vectors, optional
+            How much the loss of each entry counts, >= 0; what a sparse one does not store counts nothing. A pair is
+            weights of rows and of columns, or None.
+        """
+        X = self._validated(X)
+        return self._learn(self._factorize(X, W, H, True, counting(X.shape, mask, weights, sample_weight)))
+
+    def transform(self, X, *, mask=None, weights=None):
+        """The best W for X with the parts held, each row on its own, from what is observed of it; `mask` and `weights`
+        are those of `fit_transform`. A row of which nothing is observed is 0."""
         check_is_fitted(self)
         X = self._validated(X, reset=False)
-        return self._factorize(X, None, self.components_.astype(X.dtype, copy=False), update_H=False).W
+        H = self.components_.astype(X.dtype, copy=False)
+        return self._factorize(X, None, H, False, counting(X.shape, mask, weights)).W
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -183,10 +218,11 @@ class NMF(Model):
 
     # -- translation ---------------------------------------------------------------------------------------
 
-    def _factorize(self, X, W, H, update_H) -> Result:
+    def _factorize(self, X, W, H, update_H, counts) -> Result:
+        """`counts`: the mask and the weights of entries."""
         # what was estimated in `fit` holds for new samples
         loss = self._loss() if update_H or not hasattr(self, "result_") else self.result_.loss
-        rank, start = self._start(X, W, H, update_H)
+        rank, start = self._start(X, W, H, update_H, counts)
         structure_W, structure_H = self._structures(X, update_H)
         result = factorize(
             X,
@@ -194,6 +230,8 @@ class NMF(Model):
             loss=loss,
             structure_W=structure_W,
             structure_H=structure_H if update_H else Fixed(H),
+            missing=self.missing,
+            **counts,
             # with the parts held the problem is convex (for 1 <= beta <= 2) and smooth: every solver ends at the same W
             solver=self._solver() if update_H or not loss.smooth else "auto",
             init=start,
@@ -262,7 +300,7 @@ class NMF(Model):
             structures.append(structure)
         return structures
 
-    def _start(self, X, W, H, update_H) -> tuple[int, object]:
+    def _start(self, X, W, H, update_H, counts) -> tuple[int, object]:
         """Number of parts and `init` for `factorize`, with scikit-learn's rules for given W and H."""
         if update_H and self.init == "custom":
             return self._custom(X, W, H)
@@ -274,7 +312,7 @@ class NMF(Model):
             rank = H.shape[0]
             if H.dtype != X.dtype:
                 raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")
-            return rank, (self._flat(X, H), H) if self._loss().smooth else self._loss().start
+            return rank, (self._flat(X, H, counts), H) if self._loss().smooth else self._loss().start
         if W is not None or H is not None:
             warn(
                 "When init!='custom', provided W or H are ignored. Set  init='custom' to use them as initialization.",
@@ -288,12 +326,17 @@ class NMF(Model):
             )
         return self._wanted(self._given_rank() or X.shape[1]), self.init
 
-    def _flat(self, X, H):
+    def _flat(self, X, H, counts):
         """A start for W with the parts held, each row from its own data: 0, or where that is a place from which some
-        losses do not move, equal weights that add up to the row."""
+        losses do not move, equal weights that add up to the row, as far as it is observed."""
         if self._loss().quadratic:
             return np.zeros((X.shape[0], H.shape[0]), dtype=X.dtype)
-        sums = np.asarray(X.sum(axis=1, dtype=np.float64)).reshape(-1, 1) / (float(H.sum(dtype=np.float64)) or 1.0)
+        data = observed(X, self.missing, **counts).data
+        if data.complete:
+            sums, totals = X.sum(axis=1, dtype=np.float64), H.sum(dtype=np.float64)
+        else:
+            sums, totals = observed_sums(data, [H.T])
+        sums = np.asarray(sums).reshape(-1, 1) / np.where(totals > 0, totals, 1.0).reshape(-1, 1)
         return np.repeat(sums, H.shape[0], axis=1).astype(X.dtype)
 
     def _custom(self, X, W, H):

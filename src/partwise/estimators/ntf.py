@@ -10,9 +10,9 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import as_data
 from ..data.base import khatri_rao
 from ..data.names import factor_names
+from ..data.observed import observed
 from ..data.units import product_of_norms
 from ..data.validation import checked_data
 from ..factorize import factorize, stated_structure
@@ -23,7 +23,7 @@ from ..result.result import unit_factors
 from ..run.progress import print_line
 from ..solvers import Solver
 from ..structures import Fixed, NonNegative, Structure
-from .base import check_weights, for_new_samples, raise_if_interrupted
+from .base import MISSING_CONSTRAINT, check_weights, counting, for_new_samples, observed_sums, raise_if_interrupted
 from .sklearn_private import Interval, fit_context
 
 
@@ -49,6 +49,9 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     structures : list of Structure, optional
         What else is wanted of each factor, nonnegativity apart, one for each mode; None where nothing is. See
         `partwise.structures`.
+    missing : "nan", "zeros" or None
+        Which entries of X are missing, and do not count: NaN; for "zeros" also what a sparse X does not store, or what
+        is 0 in an array; for None none may be. The loss then is a sum over the entries observed.
     tol : float
         Stationarity to reach (see "When a run stops" in the documentation).
     max_iter : int or None
@@ -81,7 +84,8 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_iter_ : int
         Iterations of the best start.
     reconstruction_err_ : float
-        `sqrt(2 loss)`, that is `|X - model|` for least squares; for L1 the sum of absolute differences.
+        `sqrt(2 loss)`, that is `|X - model|` for least squares; for L1 the sum of absolute differences; over the
+        entries observed, by their weights.
     result_ : Result
         Everything known about the fit: history, certificate, why the run ended.
 
@@ -105,6 +109,7 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "solver": [str, Solver],
         "loss": [str, Real, Loss],
         "structures": [tuple, list, None],
+        "missing": MISSING_CONSTRAINT,
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "n_init": [Interval(Integral, 1, None, closed="left"), None],
@@ -124,6 +129,7 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         solver="auto",
         loss="frobenius",
         structures=None,
+        missing="nan",
         tol=1e-4,
         max_iter=None,
         n_init=None,
@@ -139,6 +145,7 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.solver = solver
         self.loss = loss
         self.structures = structures
+        self.missing = missing
         self.tol = tol
         self.max_iter = max_iter
         self.n_init = n_init
@@ -149,14 +156,30 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.callbacks = callbacks
         self.n_threads = n_threads
 
-    def fit(self, X, y=None):
-        """Learn the parts of X, an array of any order >= 2 or a `SparseTensor`."""
-        self.fit_transform(X)
+    def fit(self, X, y=None, *, sample_weight=None, mask=None, weights=None):
+        """Learn the parts of X, an array of any order >= 2 or a `SparseTensor`; the rest as in `fit_transform`."""
+        self.fit_transform(X, sample_weight=sample_weight, mask=mask, weights=weights)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X, y=None):
-        """Learn the parts of X and return the first factor with the weights, `factors_[0] * weights_`."""
+    def fit_transform(self, X, y=None, *, sample_weight=None, mask=None, weights=None):
+        """Learn the parts of X and return the first factor with the weights, `factors_[0] * weights_`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or SparseTensor
+            The data; on entries that are missing see the parameter `missing`.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each slice along the first mode counts: one of weight 2 as much as the same slice twice.
+        mask : array, sparse matrix or SparseTensor of bool, optional
+            True where an entry of X is observed; what a sparse one does not store is not.
+        weights : array, sparse matrix or SparseTensor, or tuple of vectors, optional
+            How much the loss of each entry counts, >= 0; what a sparse one does not store counts nothing. A tuple has
+            one vector for each mode, or None.
+        """
+        shape = () if sample_weight is None else self._checked(X).shape
         result = self._factorize(
             X,
             self.n_components,
@@ -167,14 +190,15 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             n_init=self.n_init,
             modes=self.modes,
             callbacks=[*self.callbacks, *([print_line] if self.verbose else [])],
+            **counting(shape, mask, weights, sample_weight),
         )
         return self._learn(result)
 
-    def transform(self, X):
+    def transform(self, X, *, mask=None, weights=None):
         """The first factor for other slices along the first mode, with the other factors held: each slice on its own,
-        in the scale of `fit_transform`."""
+        from what is observed of it, in the scale of `fit_transform`. A slice of which nothing is observed is 0."""
         check_is_fitted(self)
-        X = checked_data(X, any_order=True)
+        X, counts = self._checked(X), counting((), mask, weights)
         parts, shape = self.result_.factors[1:], self.result_.shape
         if X.shape[1:] != shape[1:]:
             raise ValueError(
@@ -192,9 +216,10 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             structures=[nonnegative(for_new_samples(first, "structures[0]", "it"), "A1"), *map(Fixed, held)],
             # with the parts held the problem is convex (for 1 <= beta <= 2) and smooth: every solver ends at the same
             solver="auto" if loss.smooth else self.solver,
-            init=(flat_start(X, parts, loss), *(None for _ in held)) if loss.smooth else loss.start,
+            init=(self._flat(X, parts, counts), *(None for _ in held)) if loss.smooth else loss.start,
             loss=loss,
             n_init=1,
+            **counts,
             normalize=None,
             sort=False,
         )
@@ -208,6 +233,23 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X = given.toarray() if issparse(given) else given
         parts = self.factors_[1:]
         return (X @ khatri_rao(parts).T).reshape(len(X), *(len(B) for B in parts))
+
+    def _checked(self, X):
+        return checked_data(X, any_order=True, with_nan=self.missing is not None)
+
+    def _flat(self, X, parts: Sequence[np.ndarray], counts) -> np.ndarray:
+        """A start for the first factor with the parts held, each row from its own data: 0, or where that is a place
+        from which some losses do not move, equal weights that add up to the row, as far as it is observed."""
+        rank = parts[0].shape[1]
+        if resolve("loss", self.loss).quadratic:
+            return np.zeros((X.shape[0], rank), dtype=X.dtype)
+        data = observed(X, self.missing, **counts).data
+        if data.complete:
+            sums = data.row_sums(0, 1.0)
+            totals = np.prod([B.sum(axis=0, dtype=np.float64) for B in parts], axis=0).sum()
+        else:
+            sums, totals = observed_sums(data, parts)
+        return np.repeat((sums / np.where(totals > 0, totals, 1.0))[:, None], rank, axis=1).astype(X.dtype)
 
     def _learn(self, result: Result) -> np.ndarray:
         """Keep the result as attributes; returns the first factor, with the weights."""
@@ -242,6 +284,7 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         result = factorize(
             X,
             rank,
+            missing=self.missing,
             max_iter=self.max_iter,
             tol=self.tol,
             progress=False,
@@ -259,6 +302,7 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing is not None
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -267,13 +311,3 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 def nonnegative(stated, name: str) -> Structure:
     """A structure of the factor of this name as `NTF` takes it, nonnegativity apart."""
     return NonNegative() if stated is None else NonNegative() & stated_structure(stated, name)
-
-
-def flat_start(X, parts: Sequence[np.ndarray], loss: Loss) -> np.ndarray:
-    """A start for the first factor with the parts held, each row from its own data: 0, or where that is a place from
-    which some losses do not move, equal weights that add up to the row."""
-    rank = parts[0].shape[1]
-    if loss.quadratic:
-        return np.zeros((X.shape[0], rank), dtype=X.dtype)
-    total = float(np.prod([B.sum(axis=0, dtype=np.float64) for B in parts], axis=0).sum()) or 1.0
-    return np.repeat(as_data(X).row_sums(0, 1.0)[:, None] / total, rank, axis=1).astype(X.dtype)
