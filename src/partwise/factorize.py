@@ -180,7 +180,8 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         run, objectives = solve(problem, starts, chosen, rng, control, snapshot=snapshot)
         with interrupts.finishing():
             problem, run, certified = finished(problem, run, convention, chosen.rank_is_limit, tol)
-            about = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives), "modes": named}
+            about: dict = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives), "modes": named}
+            about |= {"n_missing": math.prod(data.shape) - given.n_observed, "weighted": given.weighted}
             result = make_result(problem, run, certified, stated, about)
         if interrupts.came():
             run, result = replace(run, status="interrupted"), replace(result, status="interrupted")

@@ -131,7 +131,7 @@ def core_consistency(T, factors) -> float:
     """
     given = as_factors(factors)
     rank, order = given[0].shape[1], len(given)
-    data = checked_data(T, any_order=True)
+    data = checked_data(T, "T", any_order=True)
     shape = tuple(len(A) for A in given)
     if data.shape != shape:
         raise ValueError(f"T has shape {data.shape}, but the factors are of data of shape {shape}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -25,15 +25,44 @@ LISTED = 0.3  # share of entries that are observed: below, they are listed one b
 class Observed(NamedTuple):
     """Data, with what else there is to say of the weights of their entries."""
 
-    data: Data
+    data: Any  # Data, Weighted where they are not complete
     vectors: tuple[np.ndarray | None, ...]  # what rows along each mode count besides, None for 1; empty: none do
     exponent: int  # weights here times 2**this are those of the user
+
+    @property
+    def n_observed(self) -> int:
+        """How many entries are neither missing nor have weight 0."""
+        if not self.vectors:
+            return self.data.n_observed
+        counts = [None if v is None else v > 0 for v in self.vectors]
+        every = math.prod(d if c is None else c.sum() for d, c in zip(self.data.shape, counts, strict=True))
+        if self.data.complete:
+            return int(every)
+        _, weights = self.data.listed_pair()
+        counted = self.data.along([None if c is None else c.astype(float) for c in counts]) > 0
+        unlisted = every - np.count_nonzero(counted) if self.data.unlisted else 0
+        return int(np.count_nonzero(counted & (weights > 0)) + unlisted)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether entries that are observed count differently."""
+        if any(v is not None and not uniform(v) for v in self.vectors):
+            return True
+        if self.data.complete:
+            return False
+        rest = [self.data.unlisted] if self.data.counts_zeros else []
+        return not uniform(np.append(self.data.listed_pair()[1], rest))
+
+
+def uniform(weights: np.ndarray) -> bool:
+    """Whether all that are not 0 are the same."""
+    positive = weights[weights > 0]
+    return positive.size == 0 or bool(np.all(positive == positive[0]))
 
 
 def observed(X, missing="nan", mask=None, weights=None) -> Observed:
     """Data of X as the user gives it."""
-    if not (missing is None or (isinstance(missing, str) and missing in MISSING)):
-        raise ValueError(f"missing must be 'nan', 'zeros' or None, got {missing!r}")
+    checked_missing(missing)
     X = checked_data(X, any_order=True, with_nan=missing is not None)
     counts = [] if mask is None else [checked_mask(mask, X.shape)]
     vectors: tuple[np.ndarray | None, ...] = ()
@@ -50,6 +79,11 @@ def observed(X, missing="nan", mask=None, weights=None) -> Observed:
 
 
 # -- what the user says --------------------------------------------------------------------------------
+
+
+def checked_missing(missing) -> None:
+    if not (missing is None or (isinstance(missing, str) and missing in MISSING)):
+        raise ValueError(f"missing must be 'nan', 'zeros' or None, got {missing!r}")
 
 
 def as_counts(given, name: str, shape: tuple[int, ...]):

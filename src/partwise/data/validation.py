@@ -60,11 +60,11 @@ def check_finite(values: np.ndarray, name: str, order: int, with_nan: bool = Fal
         count = sum(np.count_nonzero(is_bad(rows)) for rows in np.array_split(values, 64))
         if count:
             held = "rows or columns" if order == 2 else "slices"
-            where = "Where they stand for missing values, state missing='nan', or fill them in"
-            way_out = where if bad == "NaN" else "Put NaN in their place if they are missing"
+            nan = f"Fill them in, or drop the {held} that hold them; factorize and estimators take missing='nan'."
+            infinite = f"Put NaN in their place if they are missing, or drop the {held} that hold them."
             raise ValueError(
                 f"{name} contains {count} {bad} {'entry' if count == 1 else 'entries'}: finite numbers are needed "
-                f"here. {way_out}, or drop the {held} that hold them."
+                f"here. {nan if bad == 'NaN' else infinite}"
             )
 
 

@@ -54,6 +54,7 @@ def check(result: Result) -> None:
         "certificate": len(about.violations) == len(shape) and not any(map(math.isnan, about.violations)),
         "tolerance": 0 <= about.tol < math.inf,
         "zero components": all(0 <= k < result.rank for k in about.zero_components),
+        "entries missing": 0 <= result.n_missing < math.prod(shape),
         "modes": as_stated(result.modes, shape) == result.modes,
         "path": all(isinstance(step, PathStep) and step.of(shape) for step in path),
     }

@@ -85,6 +85,8 @@ def summary(result: Result, optimality: Optimality | None = None) -> dict:
         "loss": repr(result.loss),
         "structures": dict(zip(result.named, map(repr, result.structures), strict=True)),
         "symmetric": result.symmetric,
+        "n_missing": result.n_missing,
+        "weighted": result.weighted,
         "solver": result.solver,
         "reason": result.reason,
         "status": result.status,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 from importlib.resources import files
 
 import numpy as np
@@ -62,10 +63,11 @@ def build(
     about = summary(result, optimality)
     return {
         "title": title,
-        "headline": f"{' × '.join(map(str, result.shape))} data in {result.rank} parts, {result.quality}",
+        "headline": f"{' × '.join(map(str, result.shape))} data{result.kind} in {result.rank} parts, {result.quality}",
         "facts": [
             ("loss", about["loss"]),
             *([("model", symmetric_model(result))] if result.symmetric else []),
+            *([("entries", entries_that_count(result))] if result.observed else []),
             *((f"structure of {name}", structure) for name, structure in about["structures"].items()),
             ("solver", f"{result.solver}: {result.reason}"),
             (
@@ -94,6 +96,13 @@ def symmetric_model(result: Result) -> str:
     """What the factors are where they are one."""
     model = "X ~ A A', A being W and H'" if len(result.shape) == 2 else "X ~ [[A, ..., A]], A being all factors"
     return model + ("" if diagonal_weight(result.symmetric) else "; the diagonal of X does not count")
+
+
+def entries_that_count(result: Result) -> str:
+    """How many entries of X are observed, and whether weights say how much they count."""
+    seen, every = result.n_observed, math.prod(result.shape)
+    told = f"{seen:,} of {every:,} observed; the {result.n_missing:,} missing ones do not count, in the error neither"
+    return "; ".join([*([told] if result.n_missing else []), *(["they count by weights"] if result.weighted else [])])
 
 
 def named_modes(result: Result, feature_names) -> tuple[Mode, ...]:

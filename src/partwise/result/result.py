@@ -23,8 +23,7 @@ from ..structures import Structure
 from . import plots
 from .certificate import Certificate, Optimality, optimality
 from .certificate import one_more as one_more_part
-
-MOST_ENTRIES = 1 << 30  # of a model that is multiplied out
+from .impute import MOST_ENTRIES, filled_in
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,6 +47,8 @@ class Result:
     details: dict[str, Any]  # what else the solver tells of the run
     symmetric: bool | str = False  # True, or "off-diagonal": both factors are A, of X ~ A A'
     modes: tuple[Mode, ...] = ()  # names and labels of the modes of X, where they are known
+    n_missing: int = 0  # entries of X that are missing, or have weight 0
+    weighted: bool = False  # entries that count do so by weights that differ
 
     @property
     def W(self) -> np.ndarray:
@@ -91,6 +92,36 @@ class Result:
                 "slices that you need from result.factors"
             )
         return model_of(self.factors)
+
+    def impute(self, X, missing: str | None = "nan", mask=None):
+        """X with its missing entries filled in by the model, all others as they are.
+
+        Parameters
+        ----------
+        X : array-like, SciPy sparse matrix or SparseTensor
+            The data of this result.
+        missing : "nan", "zeros" or None
+            Which entries are missing, as in `partwise.factorize`.
+        mask : array or sparse matrix of bool, optional
+            True where an entry is observed, as there.
+
+        Returns
+        -------
+        ndarray, or DataFrame where X is one of pandas
+            Floating-point numbers of the type of X. A sparse X gives an array too.
+
+        Examples
+        --------
+        >>> import numpy as np, partwise as pw
+        >>> X = np.outer([1, 2, 3, 4], [1.0, 2.0, 1.0])
+        >>> X[1, 2] = np.nan
+        >>> pw.factorize(X, 1, tol=1e-8).impute(X).round(3)
+        array([[1., 2., 1.],
+               [2., 4., 2.],
+               [3., 6., 3.],
+               [4., 8., 4.]])
+        """
+        return filled_in(self.factors, X, missing, mask)
 
     def to_tensorly(self):
         """The model as a CP tensor of TensorLy, which has to be installed: factors with columns of norm 1, and
@@ -150,6 +181,8 @@ class Result:
             return f"certify knows a bound for least squares only, this result minimised {self.loss}"
         if not diagonal_weight(self.symmetric):
             return "certify knows no bound where the diagonal of X does not count (symmetric='off-diagonal')"
+        if self.observed:
+            return "certify knows no bound where entries of X are missing, or count by weights"
         return None
 
     @property
@@ -177,10 +210,23 @@ class Result:
 
     @property
     def kind(self) -> str:
-        """What is special about the model, in a word or two."""
-        if not self.symmetric:
-            return ""
-        return ", symmetric," if diagonal_weight(self.symmetric) else ", symmetric off the diagonal,"
+        """What is special about the model and the data, in a word or two."""
+        words = [self.observed] if self.observed else []
+        if self.symmetric:
+            words.append("symmetric" if diagonal_weight(self.symmetric) else "symmetric off the diagonal")
+        return f", {', '.join(words)}," if words else ""
+
+    @property
+    def n_observed(self) -> int:
+        """How many entries of X are neither missing nor have weight 0."""
+        return math.prod(self.shape) - self.n_missing
+
+    @property
+    def observed(self) -> str:
+        """How entries of X count, in a few words; nothing where all count alike."""
+        share = self.n_observed / math.prod(self.shape)
+        told = f"{100 * share:.3g}% observed" if share < 0.9995 else f"all but {self.n_missing} entries observed"
+        return ", ".join([*([told] if self.n_missing else []), *(["weighted"] if self.weighted else [])])
 
     @property
     def quality(self) -> str:

@@ -163,12 +163,14 @@ def identity_of(problem: Problem, **settings: Any) -> dict[str, Any]:
 
     arrays: dict[str, np.ndarray] = {}
     structures = encode(problem.structures, arrays)
+    units = [None if unit is None else unit.numbers for unit in problem.row_units]
     return {
         "the version of partwise": __version__,
         "the shape of X": " x ".join(map(str, problem.data.shape)),
         "the type of X": str(problem.data.dtype),
         "the contents of X": fingerprint(*problem.data.arrays),
         "the memory order of X": "by rows" if problem.data.arrays[0].flags.c_contiguous else "by columns",
+        "the weights of entries": fingerprint(problem.weight_exponent, *units),
         "the rank": problem.rank,
         "the loss": repr(problem.loss),
         "the symmetry": problem.symmetric,
