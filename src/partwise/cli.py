@@ -177,7 +177,23 @@ def add_fit(commands) -> None:
         const=OFF_DIAGONAL,
         help="the same, for networks: the diagonal of the matrix does not count",
     )
+    add_counts(fit_)
     add_course(fit_)
+
+
+def add_counts(fit_: argparse.ArgumentParser) -> None:
+    """Which entries count, and how much."""
+    fit_.add_argument(
+        "--missing",
+        choices=["nan", "zeros", "none"],
+        default="nan",
+        help="entries that are missing, and do not count: nan (in text also empty cells, NA and the like), zeros for "
+        "what a sparse file does not list too, as in ratings, or none: NaN is then refused",
+    )
+    fit_.add_argument("--mask", metavar="FILE", help="1 where an entry is observed, 0 where not, in the shape of FILE")
+    fit_.add_argument(
+        "--weights", metavar="FILE", help="how much each entry counts, >= 0, in the shape of FILE; 0 if not listed"
+    )
 
 
 def add_course(fit_: argparse.ArgumentParser) -> None:
@@ -329,6 +345,10 @@ def structures_by_mode(options, order: int) -> list[str | None] | None:
 
 
 def factorized(X, options) -> Result:
+    def counts(path: str | None) -> Any:
+        X: Any = read(path).X if path else None
+        return X.T if path and options.transpose else X
+
     return factorize(
         X,
         options.rank,
@@ -338,6 +358,9 @@ def factorized(X, options) -> Result:
         structures=structures_by_mode(options, X.ndim),
         modes=options.modes,
         symmetric=options.symmetric,
+        missing=None if options.missing == "none" else options.missing,
+        mask=counts(options.mask),
+        weights=counts(options.weights),
         solver=options.solver,
         init=options.init,
         n_init=options.n_init,

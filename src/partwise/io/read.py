@@ -26,7 +26,7 @@ SMALL, SPARSEST = 1 << 20, 1000  # rows and columns that a file may have in any 
 LARGEST_INDEX = 1 << 53  # whole numbers beyond it are not told apart
 VALUES = ("values", "counts", "data")  # names of the nonzeros in an .npz with coordinates
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
-MISSING = {"", "na", "n/a", "null", "none", "-", "?", "."}  # cells that are neither numbers nor names
+MISSING = {"", "na", "n/a", "null", "none", "-", "?", "."}  # cells of values that are missing, as NaN is
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,8 @@ def read_csv(path: Path) -> Table:
     """Numbers separated by commas, semicolons or tabs, after lines of comment that begin with #.
 
     A first row with text in it, or with an empty first cell above numbers, holds the names of the features. The first
-    column is names of samples if it has no number and some text, or its heading is empty or missing.
+    column is names of samples if it has no number and some text, or its heading is empty or missing. Cells that are
+    empty, or NA and the like, are NaN: missing values.
     """
     with naming(path):
         text = path.read_text(encoding="utf-8-sig")
@@ -216,7 +217,12 @@ def read_csv(path: Path) -> Table:
     named = width > 1 and has_names(header, [row[0] for _, row in rows], width)
     for line, row in rows:
         check_cells(f"{path.name}, line {line}", row, width, named)
-    X = np.array([[float(cell) for cell in row[named:]] for _, row in rows])
+    X = np.array([[value_of(cell) for cell in row[named:]] for _, row in rows])
+    if (empty := np.isnan(X).all(axis=0)).any():
+        raise ValueError(
+            f"{path.name} has no number in column {named + int(np.argmax(empty)) + 1}: delete it, or the separators at "
+            "the ends of lines"
+        )
     return Table(X, header[named and len(header) == width :] if header else None)
 
 
@@ -250,7 +256,7 @@ def check_cells(place: str, row: list[str], width: int, named: bool) -> None:
     if len(row) != width:
         raise ValueError(f"{place}: {len(row) - named} values where the first row has {width - named}")
     for number, cell in enumerate(row):
-        if as_number(cell) is None and not (named and number == 0):
+        if is_text(cell) and not (named and number == 0):
             hint = "" if number else "; if the first column holds names, leave its heading empty"
             raise ValueError(f"{place}: {cell[:60]!r} is not a number{hint}")
 
@@ -261,6 +267,12 @@ def as_number(cell: str) -> float | None:
         return None if "_" in cell else float(cell)
     except ValueError:
         return None
+
+
+def value_of(cell: str) -> float:
+    """The number in a cell, NaN where it is missing."""
+    number = as_number(cell)
+    return np.nan if number is None else number
 
 
 def is_text(cell: str) -> bool:

@@ -101,7 +101,7 @@ def symmetric_model(result: Result) -> str:
 def entries_that_count(result: Result) -> str:
     """How many entries of X are observed, and whether weights say how much they count."""
     seen, every = result.n_observed, math.prod(result.shape)
-    told = f"{seen:,} of {every:,} observed; the {result.n_missing:,} missing ones do not count, in the error neither"
+    told = f"{seen:,} of {every:,} observed; the others are missing, and count neither in the fit nor in errors"
     return "; ".join([*([told] if result.n_missing else []), *(["they count by weights"] if result.weighted else [])])
 
 

@@ -225,7 +225,7 @@ class Result:
     def observed(self) -> str:
         """How entries of X count, in a few words; nothing where all count alike."""
         share = self.n_observed / math.prod(self.shape)
-        told = f"{100 * share:.3g}% observed" if share < 0.9995 else f"all but {self.n_missing} entries observed"
+        told = f"{100 * share:.3g}% observed" if share < 0.9995 else f"all but {self.n_missing} of the entries observed"
         return ", ".join([*([told] if self.n_missing else []), *(["weighted"] if self.weighted else [])])
 
     @property
