@@ -190,9 +190,9 @@ def add_counts(fit_: argparse.ArgumentParser) -> None:
         help="entries that are missing, and do not count: nan (in text also empty cells, NA and the like), zeros for "
         "what a sparse file does not list too, as in ratings, or none: NaN is then refused",
     )
-    fit_.add_argument("--mask", metavar="FILE", help="1 where an entry is observed, 0 where not, in the shape of FILE")
+    fit_.add_argument("--mask", metavar="FILE", help="1 where an entry is observed, 0 where not: as large as the data")
     fit_.add_argument(
-        "--weights", metavar="FILE", help="how much each entry counts, >= 0, in the shape of FILE; 0 if not listed"
+        "--weights", metavar="FILE", help="how much each entry counts, >= 0, as large as the data; 0 if not listed"
     )
 
 
