@@ -14,7 +14,6 @@ from .coordinates import Coordinates
 from .dense import Dense
 from .sparse import Sparse
 from .tensor import SparseTensor
-from .units import exponent_of
 from .validation import as_matrix, check_finite, checked_data
 from .weighted import Weighted
 
@@ -27,7 +26,7 @@ class Observed(NamedTuple):
 
     data: Any  # Data, Weighted where they are not complete
     vectors: tuple[np.ndarray | None, ...]  # what rows along each mode count besides, None for 1; empty: none do
-    exponent: int  # weights here times 2**this are those of the user
+    exponent: float  # weights here times 2**this are those of the user
 
     @property
     def n_observed(self) -> int:
@@ -64,14 +63,15 @@ def observed(X, missing="nan", mask=None, weights=None) -> Observed:
     """Data of X as the user gives it."""
     checked_missing(missing)
     X = checked_data(X, any_order=True, with_nan=missing is not None)
-    counts = [] if mask is None else [checked_mask(mask, X.shape)]
+    counts: list = [] if mask is None else [checked_mask(mask, X.shape)]
     vectors: tuple[np.ndarray | None, ...] = ()
-    exponent = 0
+    exponent = 0.0
     if isinstance(weights, tuple):
         vectors, exponent = checked_vectors(weights, X.shape)
     elif weights is not None:
         given, exponent = checked_weights(weights, X.shape)
         counts.append(given)
+    counts = [given for given in counts if not (isinstance(given, np.ndarray) and np.all(given == 1))]
     data = (of_listed if issparse(X) or isinstance(X, SparseTensor) else of_array)(X, missing, counts)
     if isinstance(data, Weighted) and data.n_observed == 0:
         raise ValueError("no entry of X is observed: all are missing, masked, or have weight 0")
@@ -109,7 +109,7 @@ def checked_mask(mask, shape: tuple[int, ...]):
 
 
 def checked_weights(weights, shape: tuple[int, ...]):
-    """Nonnegative weights, divided by a power of two near the largest, and its exponent."""
+    """Nonnegative weights, divided by the largest, and its binary logarithm."""
     weights = as_counts(weights, "weights", shape)
     values = weights.data if issparse(weights) else getattr(weights, "values", weights)
     values, exponent = moderate_weights(values, "weights", len(shape))
@@ -118,7 +118,7 @@ def checked_weights(weights, shape: tuple[int, ...]):
     return (SparseTensor(weights.coords, values, shape) if isinstance(weights, SparseTensor) else values), exponent
 
 
-def checked_vectors(weights: tuple, shape: tuple[int, ...]) -> tuple[tuple[np.ndarray | None, ...], int]:
+def checked_vectors(weights: tuple, shape: tuple[int, ...]) -> tuple[tuple[np.ndarray | None, ...], float]:
     """The same for weights of rows along each mode; None or 1 where all count alike."""
     sizes = [None if vector is None else np.shape(vector) for vector in weights]
     wanted = [None if vector is None else (dim,) for vector, dim in zip(weights, shape, strict=False)]
@@ -127,16 +127,18 @@ def checked_vectors(weights: tuple, shape: tuple[int, ...]) -> tuple[tuple[np.nd
             f"weights in a tuple are one vector for each mode of X, of {', '.join(map(str, shape))} numbers, or None; "
             f"got {len(weights)} of shapes {', '.join(str(size) for size in sizes)}"
         )
-    found, total = [], 0
+    found, total = [], 0.0
     for vector in weights:
-        values, exponent = (None, 0) if vector is None else moderate_weights(np.asarray(vector), "weights", len(shape))
+        values, exponent = (
+            (None, 0.0) if vector is None else moderate_weights(np.asarray(vector), "weights", len(shape))
+        )
         found.append(None if values is None or np.all(values == 1) else values)
         total += exponent
     return (tuple(found) if any(v is not None for v in found) else ()), total
 
 
-def moderate_weights(values: np.ndarray, name: str, order: int) -> tuple[np.ndarray, int]:
-    """Weights as numbers of double precision, the largest near 1, and the exponent taken out."""
+def moderate_weights(values: np.ndarray, name: str, order: int) -> tuple[np.ndarray, float]:
+    """Weights as numbers of double precision, the largest 1, and the binary logarithm of what it was."""
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be numbers >= 0, got an array of {values.dtype}")
     values = values.astype(np.float64)
@@ -146,8 +148,7 @@ def moderate_weights(values: np.ndarray, name: str, order: int) -> tuple[np.ndar
     largest = float(values.max(initial=0))
     if largest == 0:
         raise ValueError(f"{name} are all 0, so that no entry of X counts: give some of them a positive one")
-    exponent = exponent_of(largest)
-    return np.ldexp(values, -exponent), exponent
+    return values / largest, math.log2(largest)
 
 
 # -- X as an array -------------------------------------------------------------------------------------

@@ -79,7 +79,15 @@ class Loss(ABC):
 
     def direct_fit(self, data: Data, factors: Factors) -> float:
         """The loss entry by entry, in double precision."""
-        return sum(self.value(block.entries, Y, block.weights) for block, Y, _ in models(data, factors, data.natural))
+        found = models(data, factors, data.natural)
+        return sum(self.of_those_that_count(block.entries, Y, block.weights) for block, Y, _ in found)
+
+    def of_those_that_count(self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | float) -> float:
+        """`value`, where it need not be a number for entries that count nothing."""
+        if np.ndim(weights) and not np.all(weights):
+            seen = np.asarray(weights) > 0
+            X, Y, weights = X[seen], Y[seen], np.asarray(weights)[seen]
+        return self.value(X, Y, weights)
 
     def expand(self, data: Data, factors: Factors, mode: int, structure) -> Expansion:
         """The loss as a function of one factor, with the ridge of its structure: here its tangent plus
@@ -108,7 +116,7 @@ class Loss(ABC):
         def part(start: int, stop: int) -> float:
             entries = X.values[start:stop].astype(np.float64) * np.float64(X.scale)
             weights = X.weights[start:stop] if X.weights.size else 1.0
-            return self.value(entries, np.full_like(entries, constant), weights)
+            return self.of_those_that_count(entries, np.full_like(entries, constant), weights)
 
         size = X.values.size
         return sum(threads.map_chunks(part, [*range(0, size, BLOCK), size])) if size else 0.0

@@ -150,7 +150,7 @@ class OwnGrams(Smooth):
     def in_order(self, order: np.ndarray) -> OwnGrams:
         """The same with the components in another order."""
         other = copy.copy(self)
-        other.factors, other.cross = [kernels.of(F).columns(F, order) for F in self.factors], self.cross[:, order]
+        *other.factors, other.cross = (kernels.of(F).columns(F, order) for F in (*self.factors, self.cross))
         other.gram, other.others = (G[np.ix_(order, order)] for G in (self.gram, self.others))
         return other
 

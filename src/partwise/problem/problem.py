@@ -57,7 +57,7 @@ class Problem:
     structures: tuple[Structure, ...]  # bound to (dim, rank)
     rank: int
     exponents: tuple[int, ...] = ()  # a factor here times 2**exponent is the factor the user knows
-    weight_exponent: int = 0  # weights of entries here times 2**this are those the user knows
+    weight_exponent: float = 0.0  # weights of entries here times 2**this are those the user knows
     row_units: tuple[RowUnits | None, ...] = ()  # of each factor, where its rows are not in those of the user
     null_fit: float | None = None  # the loss of the null model, where the data do not tell it because of these units
 

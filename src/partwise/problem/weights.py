@@ -53,7 +53,7 @@ def null_fit_of(data: Data, loss: Loss, vectors: Sequence[np.ndarray | None]) ->
     if not constant:
         return 0.0
     of_zero = loss.value(np.zeros(1), np.full(1, constant), 1.0) if rest else 0.0
-    return loss.value(values, np.full_like(values, constant), weights) + rest * of_zero
+    return loss.of_those_that_count(values, np.full_like(values, constant), weights) + rest * of_zero
 
 
 def in_any_units(structure: Structure, vector: np.ndarray | None) -> bool:

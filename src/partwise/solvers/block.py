@@ -16,6 +16,7 @@ import numpy as np
 from .. import kernels
 from ..kernels.records import Box, Chosen
 from ..losses.beta import cancels
+from ..losses.expansions import OwnGrams
 from ..problem import Expansion, Factors, Problem, largest
 from ..structures import Structure
 from .base import Solver, Step, feasible
@@ -239,19 +240,30 @@ def complete_only(solver: Solver, problem: Problem) -> str | None:
     return f"{name} needs data without missing entries, in which all count alike: leave the solver out, or fill them in"
 
 
-def own_rows(problem: Problem, mode: int, state: State, rows: np.ndarray, inner: tuple, order: np.ndarray) -> Update:
-    """The update of rows that have their own Gram matrices, by coordinate descent over the components in this order:
-    `inner = (sweeps, eps, greedy)`."""
-    known, box, back = state.expansions[mode].in_order(order), state.boxes[mode], np.argsort(order)
-    A, box = state.points[mode][:, order], Box(box.l1, box.lower[:, order], box.upper[:, order])
+class Sweeps(NamedTuple):
+    """How rows are brought down by coordinate descent (`kernels.own_grams`), and the order of the components."""
+
+    sweeps: int
+    eps: float
+    greedy: bool
+    order: np.ndarray
+
+
+def own_rows(problem: Problem, mode: int, state: State, rows: np.ndarray, inner: Sweeps) -> Update:
+    """The update of rows that have their own Gram matrices."""
+    *sweeps, order = inner
+    known, (l1, *bounds), of = state.expansions[mode], state.boxes[mode], kernels.of(state.points[mode])
+    assert isinstance(known, OwnGrams)
+    A, known = of.columns(state.points[mode], order), known.in_order(order)
+    box = Box(l1, *(of.columns(bound, order) for bound in bounds))
     signed = box.l1 > 0 and not problem.structures[mode].nonnegative  # penalties there are not linear
     exact = problem.separable and not signed and dependent(known.others)
-    factor, gains, squares = known.descend(A, box, (*inner, ALONE if problem.separable else 1, exact), rows)
-    told = np.ascontiguousarray(factor[:, back]), problem.relative_gain(gains)
+    factor, gains, squares = known.descend(A, box, (*sweeps, ALONE if problem.separable else 1, exact), rows)
+    told = of.columns(factor, np.argsort(order)), problem.relative_gain(gains)
     if rows.size < len(factor) or mode != problem.modes[-1]:
         return Update(*told)
-    model = known.square_with(factor, squares) - known.ridge * kernels.of(A).inner(factor, factor)
-    fit = 0.5 * (problem.data.norm2 - 2 * kernels.of(A).inner(factor, known.cross) + model)
+    model = known.square_with(factor, squares) - known.ridge * of.inner(factor, factor)
+    fit = 0.5 * (problem.data.norm2 - 2 * of.inner(factor, known.cross) + model)
     return Update(*told, None if cancels(problem.data, fit) else max(fit, 0.0))
 
 

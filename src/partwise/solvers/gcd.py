@@ -9,7 +9,7 @@ from .. import kernels
 from ..checks import BELOW_1, POSITIVE_INT
 from ..losses.expansions import OwnGrams
 from .base import require
-from .block import BlockDescent, Update, own_rows, quadratic_only
+from .block import BlockDescent, Sweeps, Update, own_rows, quadratic_only
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class GCD(BlockDescent):
     def update(self, problem, mode, state, rows):
         A, expansion, inner = state.points[mode], state.expansions[mode], (self.updates * problem.rank, self.eps)
         if isinstance(expansion, OwnGrams):
-            return own_rows(problem, mode, state, rows, (*inner, True), np.arange(problem.rank))
+            return own_rows(problem, mode, state, rows, Sweeps(*inner, True, np.arange(problem.rank)))
         gram, cross = expansion
         shared = not problem.separable
         factor, gains = kernels.of(A).gcd(A, cross, gram, state.boxes[mode], rows, inner, shared)

@@ -14,7 +14,7 @@ from ..checks import AT_LEAST_0, Rule, is_positive_int
 from ..data.names import factor_names, listed
 from ..losses.expansions import OwnGrams
 from .base import require
-from .block import BlockDescent, Update, own_rows, quadratic_only
+from .block import BlockDescent, Sweeps, Update, own_rows, quadratic_only
 
 FEWEST = 4  # sweeps over a factor
 SHARE = 2  # one sweep more for so many sweeps' worth of multiplications in the product with X
@@ -78,7 +78,7 @@ class HALS(BlockDescent):
         A, expansion, inner = state.points[mode], state.expansions[mode], self.inner(problem, mode, state.tol)
         order = state.rng.permutation(problem.rank) if self.shuffle else np.arange(problem.rank)
         if isinstance(expansion, OwnGrams) and (problem.separable or expansion.known_share < MOSTLY):
-            return own_rows(problem, mode, state, rows, (*inner, False), order)
+            return own_rows(problem, mode, state, rows, Sweeps(*inner, False, order))
         gram, cross = expansion.around(A)
         factor, gains = kernels.of(A).hals(A, cross, gram, state.boxes[mode], order, inner, rows)
         return Update(factor, problem.relative_gain(gains))

@@ -1,0 +1,359 @@
+"""Missing values and weights, as `factorize` takes them: one model, `sum over observed entries of weight * loss`."""
+
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import nnls
+
+import partwise as pw
+from partwise.data.base import khatri_rao
+from partwise.data.observed import observed
+from partwise.data.weighted import Weighted
+from partwise.errors import IncompatibleError
+from partwise.metrics import match_components
+
+RNG = np.random.default_rng(4)
+RANK = 4
+PLANTED = pw.datasets.make_parts(60, 40, RANK, zeros=0.3, noise=0.1, random_state=1)
+X = PLANTED.X + 0.05
+SEEN = RNG.uniform(size=X.shape) < 0.7
+FITS = {
+    "hals": "frobenius",
+    "gcd": "frobenius",
+    "newton": "huber(0.1)",
+    "newton_kl": "kl",
+    "mu": 1.5,
+    "mu_extrapolated": "itakura-saito",
+    "weighted_median": "l1",
+    "palm": "frobenius",
+    "admm": "frobenius",
+}
+each = pytest.mark.parametrize("solver, loss", FITS.items(), ids=FITS)
+
+
+def fit(X, solver, loss, **settings):
+    settings = {"max_iter": 30, "tol": 0, "random_state": 0, "init": "random"} | settings
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pw.factorize(X, RANK, solver=solver, loss=loss, **settings)
+
+
+def holes(X, seen):
+    return np.where(seen, X, np.nan)
+
+
+def same(result, other, rtol=0.0):
+    assert result.objective == pytest.approx(other.objective, rel=max(rtol, 1e-15))
+    for A, B in zip(result.factors, other.factors, strict=True):
+        assert np.allclose(A, B, rtol=rtol, atol=rtol * B.max())
+
+
+# -- equalities ----------------------------------------------------------------------------------------
+
+
+@each
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_ones_change_nothing(solver, loss, store):
+    plain = fit(store(X), solver, loss)
+    for said in ({"mask": np.ones(X.shape, bool)}, {"weights": np.ones(X.shape)}, {"weights": (np.ones(60), None)}):
+        same(fit(store(X), solver, loss, **said), plain, 1e-9)
+    same(fit(X, solver, loss, missing=None), fit(X, solver, loss))
+
+
+@each
+def test_missing_hidden_and_weight_0_are_the_same(solver, loss):
+    ways = [
+        fit(holes(X, SEEN), solver, loss),
+        fit(X, solver, loss, mask=SEEN),
+        fit(X, solver, loss, mask=sparse.csr_array(SEEN)),
+        fit(X, solver, loss, weights=SEEN.astype(float)),
+        fit(np.where(SEEN, X, -7.0), solver, loss, weights=sparse.csr_array(SEEN, dtype=float)),
+        fit(np.ma.array(X, mask=~SEEN), solver, loss),
+        fit(np.where(SEEN, X, 0), solver, loss, missing="zeros"),
+    ]
+    for way in ways[1:]:
+        same(way, ways[0])
+
+
+@each
+def test_the_storage_does_not_matter(solver, loss):
+    few = SEEN & (RNG.uniform(size=X.shape) < 0.35)
+    few[:, 0] = few[0] = True
+    listed = sparse.csr_array((X[few], np.nonzero(few)), shape=X.shape)
+    expected = fit(holes(X, few), solver, loss, max_iter=10)
+    for way in (
+        fit(listed, solver, loss, missing="zeros", max_iter=10),
+        fit(listed.tocoo(), solver, loss, missing="zeros", max_iter=10),
+        fit(listed, solver, loss, mask=few, max_iter=10),
+        fit(np.asfortranarray(holes(X, few)), solver, loss, max_iter=10),
+    ):
+        same(way, expected, 1e-6)
+
+
+@each
+def test_zeros_that_are_not_stored_count(solver, loss):
+    if loss == "itakura-saito":
+        pytest.skip("it takes no zeros")
+    sparser = np.where(X > 0.4, X, 0.0)
+    a, b = (fit(store(sparser), solver, loss, mask=SEEN, max_iter=10) for store in (sparse.csr_array, np.asarray))
+    same(a, b, 1e-6)
+
+
+def test_a_stored_zero_is_an_observation():
+    table = sparse.csr_array((np.array([0.0, 2.0, 3.0]), ([0, 0, 1], [0, 1, 1])), shape=(2, 2))
+    data = observed(table, "zeros").data
+    assert (data.n_observed, data.n_nonzeros) == (3, 2)
+    assert observed(table.toarray(), "zeros").data.n_observed == 2
+
+
+REPEATED = FITS | {"hals": "frobenius", "gcd": "frobenius", "weighted_median": "l1"}
+
+
+@pytest.mark.parametrize("solver, loss", REPEATED.items(), ids=REPEATED)
+def test_weights_of_rows_are_repeated_rows(solver, loss):
+    """Step by step; what takes its steps by the size of gains, or among equally good ones, to the end with W held."""
+    times, (W, H) = RNG.integers(1, 4, size=60), (PLANTED.W + 0.3, PLANTED.H + 0.2)
+    to_the_end = solver in ("gcd", "weighted_median")
+    solvers = {"hals": pw.solvers.HALS(sweeps=7), "weighted_median": pw.solvers.WeightedMedian(exact_blocks=True)}
+    settings = {"max_iter": 2000, "tol": 1e-7} if to_the_end else {"max_iter": 5}
+    found = []
+    for data, start, weights in (
+        (X, W, (times, None)),
+        (X, W, np.repeat(times[:, None] * 1.0, 40, axis=1)),
+        (np.repeat(X, times, axis=0), np.repeat(W, times, axis=0), None),
+    ):
+        held = {"structure_W": pw.structures.Fixed(start)} if to_the_end else {}
+        said = settings | held | {"init": (start, H), "normalize": None, "sort": False, "weights": weights}
+        found.append(fit(data, solvers.get(solver, solver), loss, **said))
+    units, entries, repeated = found
+    for weighted in (units,) if loss == "frobenius" else (units, entries):  # a majoriser may be lowered there
+        assert weighted.objective == pytest.approx(repeated.objective, rel=1e-6)
+        assert weighted.relative_error == pytest.approx(repeated.relative_error, rel=1e-6)
+        assert np.allclose(np.repeat(weighted.W, times, axis=0), repeated.W, rtol=1e-4, atol=1e-6)
+
+
+@each
+@pytest.mark.parametrize("constant, n_iter", [(2.0**-60, 30), (3.0, 3), (1e200, 3)])
+def test_a_constant_times_weights_gives_the_same_parts(solver, loss, constant, n_iter):
+    """After some steps: rounding differs, but for a power of two, and some solvers take it far."""
+    weights = RNG.uniform(size=X.shape) * SEEN
+    for said in (weights, (weights[:, 0] + 0.1, None)):
+        scaled = (constant * said[0], None) if isinstance(said, tuple) else constant * said
+        a, b = (fit(X, solver, loss, weights=w, max_iter=n_iter) for w in (said, scaled))
+        assert b.objective / constant == pytest.approx(a.objective, rel=1e-6)
+        assert b.relative_error == pytest.approx(a.relative_error, rel=1e-6)
+        for A, B in zip(a.factors, b.factors, strict=True):
+            assert np.allclose(A, B, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kl", 1.5, "l1"])
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_weights_of_rows_and_columns_are_those_of_entries(loss, store):
+    rows, columns = RNG.uniform(0.5, 2, size=60), RNG.uniform(0.5, 2, size=40)
+    rows[3] = 0
+    structures = {"structure_W": pw.structures.Box(0, 0.9), "structure_H": pw.structures.NonNegative()}
+    settings = {"max_iter": 300, "tol": 1e-6, "init": (PLANTED.W, PLANTED.H), **structures}
+    a = fit(store(X), "auto", loss, weights=(rows, columns), **settings)
+    b = fit(X, "auto", loss, weights=np.outer(rows, columns), **settings)
+    assert a.objective == pytest.approx(b.objective, rel=1e-3)
+    assert a.relative_error == pytest.approx(b.relative_error, rel=1e-3)
+    assert a.W.max() <= 0.9
+    assert not a.W[3].any()
+
+
+def test_weights_that_are_no_change_of_units():
+    """Penalties and ties see them: every entry then has its own weight."""
+    rows = RNG.uniform(0.5, 2, size=60)
+    for structure in (pw.structures.NonNegative() & pw.structures.L1(0.1), pw.structures.Simplex()):
+        a, b = (
+            fit(X, "auto", "frobenius", weights=said, structure_W=structure)
+            for said in ((rows, None), np.repeat(rows[:, None], 40, axis=1))
+        )
+        same(a, b, 1e-6)
+        with pytest.raises(IncompatibleError, match="pass X as an array"):
+            fit(sparse.csr_array(X), "auto", "frobenius", weights=(rows, None), structure_W=structure)
+    held = fit(sparse.csr_array(X), "auto", "frobenius", weights=(rows, None), structure_H=pw.structures.Simplex())
+    assert held.certificate.feasible
+
+
+# -- what is found -------------------------------------------------------------------------------------
+
+
+def noisy(loss, rng, shape, rank=5):
+    """Planted parts under the noise that a loss is made for, and a measure of the latter for hidden entries."""
+    W, H = rng.gamma(0.6, size=(shape[0], rank)), rng.gamma(0.6, size=(rank, shape[1]))
+    Y = W @ H
+    if loss == "kl":
+        W, Y = 20 * W, 20 * Y
+        return W, H, Y, rng.poisson(Y).astype(float)
+    noise = rng.standard_normal(Y.shape) if loss == "frobenius" else rng.laplace(size=Y.shape)
+    return W, H, Y, np.maximum(Y + 0.05 * Y.std() * noise, 0)
+
+
+def segments(shape, rng):
+    """Half of a third of the rows is hidden, in one piece."""
+    seen = np.ones(shape, bool)
+    for i in rng.choice(shape[0], shape[0] // 3, replace=False):
+        start = rng.integers(shape[1] // 2)
+        seen[i, start : start + shape[1] // 2] = False
+    return seen
+
+
+def blocks(shape, rng):
+    seen = np.ones(shape, bool)
+    for _ in range(20):
+        i, j = rng.integers(shape[0] - 20), rng.integers(shape[1] - 15)
+        seen[i : i + 20, j : j + 15] = False
+    return seen
+
+
+HIDDEN = {
+    **{f"{share:.0%}": lambda shape, rng, share=share: rng.uniform(size=shape) >= share for share in (0.1, 0.3, 0.5)},
+    "segments": segments,
+    "blocks": blocks,
+}
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kl", pytest.param("l1", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("hide", HIDDEN.values(), ids=HIDDEN)
+def test_planted_parts_are_found_and_hidden_entries_predicted(loss, hide):
+    rng = np.random.default_rng(0)
+    W, H, Y, X = noisy(loss, rng, (400, 350) if loss == "l1" else (300, 250))
+    seen = hide(X.shape, rng)
+    result = pw.factorize(holes(X, seen), 5, loss=loss, random_state=0, tol=1e-4, max_iter=3000)
+    order = match_components((W, H.T), result)
+    for A, B in ((W, result.W[:, order]), (H.T, result.H[order].T)):
+        cosines = np.sum(A * B, axis=0) / np.linalg.norm(A, axis=0) / np.linalg.norm(B, axis=0)
+        assert cosines.min() >= 0.99
+    model, measure = result.W @ result.H, pw.registry.resolve("loss", loss)
+    found, floor = (measure.value(X[~seen], M[~seen]) for M in (model, Y))
+    # a loss that grows with the square of errors, near its minimum, and what follows from 5% more of these
+    assert found <= (1.05 if loss == "l1" else 1.05**2) * floor
+
+
+def test_rows_are_those_of_their_own_least_squares():
+    H = PLANTED.H
+    result = fit(holes(X, SEEN), "auto", "frobenius", structure_H=pw.structures.Fixed(H), tol=1e-8, max_iter=1000)
+    expected = [nnls(H[:, seen].T, x[seen])[0] for x, seen in zip(X, SEEN, strict=True)]
+    assert np.allclose(result.W, expected, atol=1e-6)
+
+
+def test_tensors_with_holes():
+    planted = pw.datasets.make_cp((14, 12, 10), 3, noise=0.01, random_state=0)
+    T = planted.X
+    seen = RNG.uniform(size=T.shape) < 0.6
+    result = pw.factorize(holes(T, seen), 3, random_state=0, n_init=3)
+    model = (result.factors[0] @ khatri_rao(result.factors[1:]).T).reshape(T.shape)
+    assert np.linalg.norm((model - T)[~seen]) <= 0.03 * np.linalg.norm(T[~seen])
+    coords = np.argwhere(seen)
+    listed = pw.SparseTensor(coords, T[seen], T.shape)
+    same(
+        pw.factorize(listed, 3, missing="zeros", init=result, max_iter=5, tol=0),
+        pw.factorize(T, 3, mask=seen, init=result, max_iter=5, tol=0),
+        1e-6,
+    )
+
+
+# -- rows and columns of which nothing is known --------------------------------------------------------
+
+
+@each
+def test_rows_without_observations_are_0(solver, loss):
+    seen = SEEN.copy()
+    seen[[5, 9]] = seen[:, 7] = False
+    with pytest.warns(UserWarning, match="nothing is observed in 2 rows and 1 columns of X"):
+        result = pw.factorize(holes(X, seen), RANK, solver=solver, loss=loss, max_iter=20, tol=0, random_state=0)
+    assert not result.W[[5, 9]].any()
+    assert not result.H[:, 7].any()
+    assert all(np.isfinite(A).all() for A in result.factors)
+    rest = fit(np.delete(np.delete(holes(X, seen), [5, 9], 0), 7, 1), solver, loss)
+    assert np.isfinite(rest.objective)
+
+
+# -- what cannot be ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "said, sentence",
+    [
+        ({"weights": np.zeros(X.shape)}, "weights are all 0, so that no entry of X counts"),
+        ({"mask": np.zeros(X.shape, bool)}, "no entry of X is observed"),
+        ({"mask": np.ones((3, 4), bool)}, r"mask has shape \(3, 4\), and X has shape \(60, 40\)"),
+        ({"mask": np.full(X.shape, 2)}, "for other numbers use weights"),
+        ({"weights": np.ones((60, 3))}, r"weights has shape \(60, 3\)"),
+        ({"weights": -np.ones(X.shape)}, "weights must be >= 0, and the smallest is -1"),
+        ({"weights": np.full(X.shape, np.nan)}, "weights contains 2400 NaN entries"),
+        ({"weights": np.full(X.shape, np.inf)}, "weights contains 2400 infinite entries"),
+        ({"weights": (np.ones(60), np.ones(60))}, "one vector for each mode of X, of 60, 40 numbers"),
+        ({"weights": (np.ones(60),)}, "one vector for each mode of X"),
+        ({"weights": (-np.ones(60), None)}, "weights must be >= 0"),
+        ({"weights": (np.zeros(60), None)}, "weights are all 0"),
+        ({"missing": "none"}, "missing must be 'nan', 'zeros' or None, got 'none'"),
+        ({"init": "spa", "mask": SEEN}, "init='spa' needs X without missing entries"),
+        ({"init": "greedy", "mask": SEEN}, "init='greedy' needs X without missing entries"),
+        ({"solver": "greedy", "mask": SEEN}, "Greedy needs data without missing entries"),
+        ({"loss": pw.losses.L1(zero_weight=0.5), "mask": SEEN}, "state all of it in weights"),
+    ],
+)
+def test_what_cannot_be_is_said(said, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        pw.factorize(X, RANK, **said)
+
+
+def test_what_is_no_number_is_said():
+    spoilt = X.copy()
+    spoilt[0, 0] = np.inf
+    with pytest.raises(ValueError, match=r"X contains 1 infinite entry.*Put NaN in their place"):
+        pw.factorize(spoilt, RANK)
+    with pytest.raises(ValueError, match=r"X contains 735 NaN entries.*state missing='nan'"):
+        pw.factorize(holes(X, SEEN), RANK, missing=None)
+    with pytest.raises(ValueError, match="no entry of X is observed"):
+        pw.factorize(np.full((3, 3), np.nan), 1)
+    with pytest.raises(IncompatibleError, match="symmetric=True needs X without missing entries"):
+        square = X[:40] @ X[:40].T
+        square[0, 1] = square[1, 0] = np.nan
+        pw.factorize(square, 2, symmetric=True)
+
+
+def test_entries_that_do_not_count_are_not_looked_at():
+    """Not even where they could not be: negative, or zeros under a loss that takes none."""
+    for loss, value in (("kl", -3.0), ("itakura-saito", 0.0)):
+        result = fit(np.where(SEEN, X, value), "auto", loss, mask=SEEN)
+        same(result, fit(holes(X, SEEN), "auto", loss))
+
+
+# -- how data are held ---------------------------------------------------------------------------------
+
+
+def test_data_are_held_by_what_is_observed():
+    few, many = (observed(holes(X, RNG.uniform(size=X.shape) < share)).data for share in (0.1, 0.9))
+    assert isinstance(few, Weighted)
+    assert few.entries.matrix.nnz == few.n_observed
+    assert many.entries.array.shape == X.shape
+    assert many.beyond[0] == 1
+    assert many.beyond[1].matrix.nnz == X.size - many.n_observed
+    hidden = observed(sparse.csr_array(np.where(X > 0.4, X, 0)), mask=SEEN).data
+    assert hidden.sparse
+    assert hidden.entries.matrix.nnz == np.count_nonzero((X > 0.4) | ~SEEN)
+    assert hidden.beyond[1].matrix.nnz == np.count_nonzero(~SEEN)
+    assert hidden.n_observed == np.count_nonzero(SEEN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["frobenius", "kl", "l1", "huber(0.5)", 1.5])
+def test_memory_follows_the_observations(loss):
+    shape, n = (20000, 5000), 100_000
+    rng = np.random.default_rng(0)
+    ratings = sparse.coo_array((rng.integers(1, 6, size=n) * 1.0, [rng.integers(dim, size=n) for dim in shape]), shape)
+    ratings = sparse.csr_array(ratings)
+    fit(ratings[:100], "auto", loss, missing="zeros", max_iter=2)
+    tracemalloc.start()
+    try:
+        fit(ratings, "auto", loss, missing="zeros", max_iter=3)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 500 * n + 30 * 8 * RANK * sum(shape)  # bytes; an array of X takes 800 million
