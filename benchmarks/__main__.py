@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from . import greedy, growth, l1, mixed_norm, pages, phases, process, race, semf, table2, table3, tensors
+from . import greedy, growth, l1, missing, mixed_norm, pages, phases, process, race, semf, table2, table3, tensors
 
 PAGES = {
     "race": "benchmarks/README.md",
@@ -19,6 +19,7 @@ PAGES = {
     "mixed_norm": "docs/mixed_norm.md",
     "greedy": "docs/greedy.md",
     "tensors": "docs/tensors.md",
+    "missing": "docs/missing.md",
 }
 
 
@@ -46,6 +47,7 @@ def main() -> None:
         "mixed_norm": mixed_norm.run,
         "greedy": greedy.run,
         "tensors": tensors.run,
+        "missing": missing.run,
     }
     for name in blocks if options.what == "all" else [options.what]:
         text = blocks[name]()

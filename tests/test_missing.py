@@ -309,7 +309,7 @@ def test_what_is_no_number_is_said():
     spoilt[0, 0] = np.inf
     with pytest.raises(ValueError, match=r"X contains 1 infinite entry.*Put NaN in their place"):
         pw.factorize(spoilt, RANK)
-    with pytest.raises(ValueError, match=r"X contains 735 NaN entries.*state missing='nan'"):
+    with pytest.raises(ValueError, match=r"X contains 735 NaN entries.*missing='nan'"):
         pw.factorize(holes(X, SEEN), RANK, missing=None)
     with pytest.raises(ValueError, match="no entry of X is observed"):
         pw.factorize(np.full((3, 3), np.nan), 1)
