@@ -4,6 +4,7 @@ from . import datasets, init, losses, metrics, oracles, solvers, structures
 from .data.tensor import SparseTensor
 from .estimators import NMF, NTF, Dictionary, non_negative_factorization
 from .factorize import factorize
+from .holdout import Holdout, holdout
 from .io import load
 from .problem import Problem
 from .result import Result
@@ -14,11 +15,13 @@ __all__ = [
     "NMF",
     "NTF",
     "Dictionary",
+    "Holdout",
     "Problem",
     "Result",
     "SparseTensor",
     "datasets",
     "factorize",
+    "holdout",
     "init",
     "load",
     "losses",

@@ -149,6 +149,10 @@ class Data(Summarised, ABC):
         (values,) = self.listed()
         return values, np.ones(len(values))
 
+    def places(self) -> np.ndarray:
+        """Where the listed entries of sparse data are, counted through X as an array, in the order of `listed`."""
+        raise NotImplementedError
+
     def along(self, vectors: Sequence[np.ndarray | None]) -> np.ndarray:
         """The product of the entries of vectors, one for each mode, None for ones, at every place that is listed."""
         raise NotImplementedError

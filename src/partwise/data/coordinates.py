@@ -70,6 +70,9 @@ class Coordinates(Data):
     def listed(self):
         yield self.values
 
+    def places(self):
+        return np.ravel_multi_index(tuple(self.coords.T.astype(np.int64)), self.shape)
+
     def with_unlisted(self, weight):
         return self.variant(unlisted=weight * self.unlisted)
 

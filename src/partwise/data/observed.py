@@ -60,7 +60,11 @@ def uniform(weights: np.ndarray) -> bool:
 
 
 def observed(X, missing="nan", mask=None, weights=None) -> Observed:
-    """Data of X as the user gives it."""
+    """Data of X as the user gives it, or made before."""
+    if isinstance(X, Observed):
+        if mask is not None or weights is not None:
+            raise ValueError("these data have their mask and weights already: leave out mask and weights")
+        return X
     checked_missing(missing)
     X = checked_data(X, any_order=True, with_nan=missing is not None)
     counts: list = [] if mask is None else [checked_mask(mask, X.shape)]
@@ -163,12 +167,17 @@ def of_array(X: np.ndarray, missing: str | None, counts: list) -> Data:
         weights = array if weights is None else weights * array
     if weights is None or np.all(weights == 1):
         return as_data(X)
-    weights = weights.astype(X.dtype)
+    return of_weighted_array(X, weights.astype(X.dtype))
+
+
+def of_weighted_array(X: np.ndarray, weights: np.ndarray) -> Weighted:
+    """X by its entries where few of them count."""
     if np.count_nonzero(weights) < LISTED * X.size:
         places = np.flatnonzero(weights)
         return listing(X.shape, places, X.ravel()[places], weights.ravel()[places], 0.0)
     entries = Dense.of(np.where(weights > 0, X, X.dtype.type(0)))
-    return Weighted(X.shape, X.dtype, 1.0, entries, Dense.of(weights))
+    # in the order in which the entries lie in memory, whatever that of the weights given
+    return Weighted(X.shape, X.dtype, 1.0, entries, entries.with_values(weights.transpose(entries.axes).ravel()))
 
 
 # -- X by its nonzeros ---------------------------------------------------------------------------------
@@ -228,10 +237,9 @@ def places_of(X) -> tuple[np.ndarray, np.ndarray]:
         data = Coordinates.of(X, keep_zeros=True)
         if math.prod(X.shape) >= 1 << 63:
             return np.arange(len(data.values)), data.values
-        return np.ravel_multi_index(tuple(data.coords.T.astype(np.int64)), X.shape), data.values
-    matrix = Sparse.of(X, keep_zeros=True).matrix
-    rows = np.repeat(np.arange(X.shape[0], dtype=np.int64), np.diff(matrix.indptr))
-    return rows * X.shape[1] + matrix.indices, matrix.data
+        return data.places(), data.values
+    matrix = Sparse.of(X, keep_zeros=True)
+    return matrix.places(), matrix.matrix.data
 
 
 def listing(shape, places: np.ndarray, values: np.ndarray, weights: np.ndarray, unlisted: float) -> Weighted:

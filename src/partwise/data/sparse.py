@@ -38,6 +38,10 @@ class Sparse(Data):
     def listed(self):
         yield self.matrix.data
 
+    def places(self):
+        rows = np.repeat(np.arange(self.shape[0], dtype=np.int64), np.diff(self.matrix.indptr))
+        return rows * self.shape[1] + self.matrix.indices
+
     @cached_property
     def turned(self) -> csc_array:
         """A second copy of X, by columns, made when first needed."""

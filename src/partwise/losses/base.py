@@ -36,6 +36,7 @@ class Loss(ABC):
     start: str | None = None  # the initialisation that suits it best, where that is not for all to say
     needs_double = False  # float32 has no room for its derivatives: float32 data are computed with in double precision
     scale: float | None = 1.0  # of residuals, where it has one; None: to be estimated
+    infinite_at_zero = False  # d(x, 0) is, for x > 0
     explains = "the loss of 0"  # what `Result.explained` is a share of, in words
 
     @abstractmethod

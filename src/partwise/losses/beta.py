@@ -67,6 +67,10 @@ class Divergence(Loss):
         return self.beta != 0
 
     @property
+    def infinite_at_zero(self):
+        return self.beta <= 1
+
+    @property
     def explains(self):
         return "|X|^2" if self.quadratic else "the deviance"
 
@@ -167,7 +171,7 @@ class Divergence(Loss):
         return np.sqrt(data.row_sums(mode, self.degree))
 
     def unreached(self, data, factors):
-        return self.counted(data, factors)[1] if self.beta <= 1 else 0
+        return self.counted(data, factors)[1] if self.infinite_at_zero else 0
 
     def exponent(self, ridge: bool) -> float:
         """gamma of a multiplicative update, so that it goes to the minimum of a majoriser: one over the span of the

@@ -44,16 +44,30 @@ def pose_observed(
 
 def null_fit_of(data: Data, loss: Loss, vectors: Sequence[np.ndarray | None]) -> float:
     """The loss of the null model where entries count as the vectors say."""
-    values, weights = data.listed_pair()
-    along = data.along(vectors)
-    sums = [dim if v is None else float(v.sum()) for v, dim in zip(vectors, data.shape, strict=True)]
-    rest = data.unlisted * max(math.prod(sums) - float(along.sum()), 0.0)  # of zeros that are not listed
-    weights = weights * along
-    constant = loss.null(float(weights @ np.abs(values)) / (float(weights.sum()) + rest))
+    values, weights, rest = counted_along(data, vectors)
+    constant = loss.null(weighted_mean(values, weights, rest))
     if not constant:
         return 0.0
     of_zero = loss.value(np.zeros(1), np.full(1, constant), 1.0) if rest else 0.0
     return loss.of_those_that_count(values, np.full_like(values, constant), weights) + rest * of_zero
+
+
+def mean_of(given: Observed) -> float:
+    """Mean of the absolute values of the entries, by what they count."""
+    return weighted_mean(*counted_along(given.data, given.vectors)) if given.vectors else given.data.mean
+
+
+def counted_along(data: Data, vectors: Sequence[np.ndarray | None]) -> tuple[np.ndarray, np.ndarray, float]:
+    """The listed entries, what they count where entries count as the vectors say, and what all others do together."""
+    values, weights = data.listed_pair()
+    along = data.along(vectors)
+    sums = [dim if v is None else float(v.sum()) for v, dim in zip(vectors, data.shape, strict=True)]
+    return values, weights * along, data.unlisted * max(math.prod(sums) - float(along.sum()), 0.0)
+
+
+def weighted_mean(values: np.ndarray, weights: np.ndarray, rest: float) -> float:
+    """Mean of the absolute values; `rest` is what zeros count that are not among them."""
+    return float(weights @ np.abs(values)) / (float(weights.sum()) + rest)
 
 
 def in_any_units(structure: Structure, vector: np.ndarray | None) -> bool:
