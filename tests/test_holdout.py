@@ -12,6 +12,7 @@ from scipy import sparse
 
 import partwise as pw
 from partwise.errors import IncompatibleError
+
 from .trials.losses import Huber
 
 module = import_module("partwise.holdout")
@@ -47,6 +48,7 @@ def same(a, b):
 # -- which entries -------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:.*every row and column keeps")
 @pytest.mark.parametrize("blocks", [False, True])
 @pytest.mark.parametrize("shape", [(30, 20), (3, 3), (12, 9, 7), (6, 5, 4, 3), (400, 2)])
 def test_about_the_share_is_hidden_and_every_row_keeps_entries(shape, blocks):
@@ -76,6 +78,7 @@ def test_the_same_entries_are_hidden_whatever_the_storage(shape, blocks):
     assert same(*(pw.holdout(X, 0.2, blocks, generator) for generator in generators))
 
 
+@pytest.mark.filterwarnings("ignore:.*every row and column keeps")
 @pytest.mark.parametrize("blocks", [False, True])
 @pytest.mark.parametrize("share", [0.3, 0.9])
 def test_only_observed_entries_are_hidden_whichever_way_that_is_said(share, blocks):
@@ -112,7 +115,7 @@ def test_rows_and_columns_keep_their_last_entry():
     np.fill_diagonal(X, 1.0)
     with pytest.raises(ValueError, match="no entry of X can be hidden: 12 are observed"):
         pw.holdout(X, 0.5)
-    X[0] = 1.0  # the diagonal is all that the other rows have, so the first row alone can give entries away
+    X[0, :6] = 1.0  # the diagonal is all that the other rows have, so the first row alone can give entries away
     with pytest.warns(UserWarning, match="were to be hidden, and"):
         held = pw.holdout(X, 0.9)
     rows, columns = held.hidden
@@ -143,7 +146,7 @@ def test_rows_that_count_nothing_are_not_hidden(blocks):
     rows[[3, 8]] = columns[2] = 0
     vectors = pw.holdout(X, 0.3, blocks, weights=(rows, columns))
     assert (vectors.weights > 0).all()
-    assert vectors.n_hidden == pytest.approx(0.3 * 18 * 14, rel=0.5 if blocks else 0.005)
+    assert vectors.n_hidden == pytest.approx(0.3 * 18 * 14, abs=30 if blocks else 0.5)
     assert vectors.share == vectors.n_hidden / (18 * 14)
     for storage in storages(X):
         assert same(pw.holdout(storage, 0.3, blocks, weights=(rows, columns)), vectors)
@@ -185,27 +188,27 @@ def test_numbers_are_drawn_without_repetition_and_each_as_often_as_any_other():
 
 def test_of_huge_sparse_data_few_entries_are_hidden_and_nothing_dense_is_made(monkeypatch):
     monkeypatch.setattr(module, "MOST_HIDDEN", 20_000)
-    X = sparse.random_array((200_000, 100_000), density=1e-6, rng=np.random.default_rng(0)).tocsr()
+    X = sparse.random_array((40_000, 50_000), density=1e-5, rng=np.random.default_rng(0)).tocsr()
     for blocks in (False, True):
         tracemalloc.start()
-        with pytest.warns(UserWarning, match=r"share=0\.1 of the 20000000000 observed entries .* 20000 are, 1e-06"):
+        with pytest.warns(UserWarning, match=r"share=0\.1 of the 2000000000 observed entries .* 20000 are, 1e-05"):
             held = pw.holdout(X, 0.1, blocks)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert 10_000 <= held.n_hidden <= 30_000
-        assert held.share == held.n_hidden / 2e10
-        assert peak < 50e6  # some arrays of 20000 entries and of 200000 rows; X itself would have 160 GB
-        score = held.score((np.full((200_000, 1), 1e-3), np.full((1, 100_000), 1e-3)), "kl")
+        assert held.share == held.n_hidden / 2e9
+        assert peak < 50e6  # some arrays of 20000 entries; X itself would have 16 GB
+        score = held.score((np.full((40_000, 1), 1e-3), np.full((1, 50_000), 1e-3)), "kl")
         assert np.isfinite(score.value)
     with pytest.raises(ValueError, match="too many entries"):
         _ = held.mask
 
 
 def test_blocks_that_are_too_large_to_list_are_refused():
-    T = pw.SparseTensor([[0] * 6, [9_999] * 6], [1.0, 2.0], (10_000,) * 4 + (10_000, 10))
+    T = pw.SparseTensor([[0] * 6, [9] * 6], [1.0, 2.0], (10_000,) * 5 + (10,))
     with pytest.raises(ValueError, match="fewer than 2\\^63"):
         pw.holdout(T)
-    T = pw.SparseTensor([[0, 0, 0], [1, 1, 1]], [1.0, 2.0], (200_000, 200_000, 2))
+    T = pw.SparseTensor([[0, 0, 0], [1, 1, 1]], [1.0, 2.0], (1 << 20, 1 << 20, 1 << 10))
     with pytest.raises(ValueError, match="a block of X would have"), pytest.warns(UserWarning, match="more than"):
         pw.holdout(T, 1e-3, blocks=True)
 
@@ -213,6 +216,7 @@ def test_blocks_that_are_too_large_to_list_are_refused():
 # -- what is left --------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:Maximum number of iterations")
 @pytest.mark.parametrize("kind", ["plain", "holes", "weights", "vectors"])
 @pytest.mark.parametrize("shape", [(20, 15), (8, 7, 6)])
 def test_fits_are_those_of_x_with_the_hidden_entries_masked(shape, kind):
@@ -245,6 +249,7 @@ def test_hidden_entries_have_no_say_in_the_fit():
         np.testing.assert_array_equal(A, B)
 
 
+@pytest.mark.filterwarnings("ignore:Maximum number of iterations")
 def test_settings_of_factorize_are_taken_and_data_are_stated_once():
     X = counts((20, 15), 3.0)
     held = pw.holdout(X, 0.2)
@@ -350,7 +355,7 @@ def test_scores_follow_the_units_of_x_however_extreme(loss):
         unit = 2.0**exponent
         score = pw.holdout(X * unit).score((factors[0] * unit, factors[1]), loss)
         assert score.relative == pytest.approx(one.relative, rel=1e-12)
-        assert score.value == pytest.approx(one.value * unit**score.loss.degree if loss != "frobenius" else score.value)
+        assert score.error == pytest.approx(one.error * unit ** (score.loss.degree * score.loss.error_power), rel=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "kl", "l1"])
@@ -367,55 +372,57 @@ def test_constant_data_are_predicted_whole(loss):
 # -- scores tell the truth -----------------------------------------------------------------------------
 
 
-def planted(shape, rank, seed=0):
+def planted(shape, rank, background, seed=0):
+    """A model of `rank + 1` parts, one of them constant, so that noise need not be cut at 0; and what noise is from."""
     rng = np.random.default_rng(seed)
     factors = [rng.gamma(0.5, size=(dim, rank)) for dim in shape]
-    subscripts = ",".join(f"{letter}z" for letter in "abc"[: len(shape)])
-    return np.einsum(f"{subscripts}->{'abc'[: len(shape)]}", *factors), rng
+    modes = "abc"[: len(shape)]
+    return background + np.einsum(f"{','.join(mode + 'z' for mode in modes)}->{modes}", *factors), rng
 
 
 def curve(held, ranks, **settings):
     return {rank: held.score(held.fit(rank, random_state=0, **settings)).value for rank in ranks}
 
 
+# A fit of n entries by p parameters predicts others with `1 + p / n` times the noise: 2% here for the planted rank. The
+# noise of n hidden entries is known to `sqrt(2 / n)`, 1%.
+
+
 @pytest.mark.parametrize("blocks", [False, True])
 def test_least_squares_scores_are_the_noise_at_the_planted_rank(blocks):
-    signal, rng = planted((300, 200), 4)
-    noise = 0.1
-    scores = curve(pw.holdout(signal + 1 + noise * rng.standard_normal(signal.shape), 0.1, blocks), (3, 5, 20))
-    assert 2 * scores[5] == pytest.approx(noise**2, rel=0.05)  # 4 parts and the constant
-    assert scores[3] > 1.2 * scores[5]
-    assert scores[20] > 1.05 * scores[5]
+    signal, rng = planted((400, 300), 2, 1.0)
+    scores = curve(pw.holdout(signal + 0.1 * rng.standard_normal(signal.shape), 0.1, blocks), (2, 3, 15))
+    assert 2 * scores[3] == pytest.approx(0.01, rel=0.05)
+    assert scores[2] > 1.2 * scores[3]
+    assert scores[15] > 1.05 * scores[3]
 
 
 def test_scores_of_counts_are_lowest_at_the_planted_rank():
-    signal, rng = planted((200, 150), 4)
-    rate = 0.1 + 2 * signal
-    X = rng.poisson(rate).astype(float)
-    held = pw.holdout(sparse.csr_array(X), 0.1)
-    scores = curve(held, (2, 5, 25), loss="kl")
-    truth = held.score(rate[held.hidden], "kl").value
-    assert scores[5] == pytest.approx(truth, rel=0.05)
-    assert scores[2] > 1.2 * scores[5]
-    assert scores[25] > 1.02 * scores[5]
+    signal, rng = planted((300, 200), 2, 0.2)
+    signal *= 3
+    held = pw.holdout(sparse.csr_array(rng.poisson(signal).astype(float)), 0.1)
+    scores = curve(held, (1, 3, 15), loss="kl")
+    assert scores[3] == pytest.approx(held.score(signal[held.hidden], "kl").value, rel=0.05)
+    assert scores[1] > 1.2 * scores[3]
+    assert scores[15] > 1.05 * scores[3]
 
 
 def test_scores_of_absolute_differences_are_the_noise_at_the_planted_rank():
-    signal, rng = planted((150, 100), 3)
-    held = pw.holdout(signal + 1 + rng.laplace(scale=0.1, size=signal.shape), 0.1)
-    scores = curve(held, (2, 4, 15), loss="l1", max_iter=100)
-    assert scores[4] == pytest.approx(0.1, rel=0.05)  # the mean of |x| under Laplace noise is its scale
-    assert scores[2] > 1.2 * scores[4]
-    assert scores[15] > 1.02 * scores[4]
+    signal, rng = planted((200, 150), 1, 1.0)
+    held = pw.holdout(signal + rng.laplace(scale=0.1, size=signal.shape), 0.1)
+    scores = curve(held, (1, 2, 8), loss="l1", tol=0.05)
+    assert scores[2] == pytest.approx(0.1, rel=0.05)  # the mean of |x| under Laplace noise is its scale
+    assert scores[1] > 1.2 * scores[2]
+    assert scores[8] > 1.02 * scores[2]
 
 
 def test_scores_of_tensors_are_the_noise_at_the_planted_rank():
-    signal, rng = planted((30, 25, 20), 3)
-    held = pw.holdout(signal + 0.5 + 0.1 * rng.standard_normal(signal.shape), 0.1)
-    scores = curve(held, (2, 4, 12))
-    assert 2 * scores[4] == pytest.approx(0.01, rel=0.05)
-    assert scores[2] > 1.2 * scores[4]
-    assert scores[12] > scores[4]
+    signal, rng = planted((40, 35, 30), 2, 0.5)
+    held = pw.holdout(signal + 0.1 * rng.standard_normal(signal.shape), 0.1)
+    scores = curve(held, (2, 3, 12))
+    assert 2 * scores[3] == pytest.approx(0.01, rel=0.05)
+    assert scores[2] > 1.2 * scores[3]
+    assert scores[12] > 1.02 * scores[3]
 
 
 def test_blocks_are_not_predicted_by_neighbours():

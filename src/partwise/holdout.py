@@ -29,6 +29,7 @@ from .result import Result
 from .result.result import MOST_ENTRIES
 
 MOST_HIDDEN = 5_000_000  # entries: enough for any score, and listed in little memory
+MOST_SPARED = 0.9  # of the entries drawn: a warning says so where fewer can be hidden
 KEPT = 1  # observations of each row and column that are never hidden
 RUNS = 10  # along a mode, at least, where it is that long: blocks are cells of a grid of runs
 MOST_CELLS = 1 << 20  # of that grid
@@ -40,25 +41,17 @@ class Score:
 
     value: float  # the mean loss of an entry
     null: float  # that of the null model: 0 for least squares and L1, else the mean of the entries that are not hidden
+    error: float  # the root mean square error for least squares, the mean absolute error for L1, else sqrt(2 value)
+    relative: float  # the error over that of the null model, as `Result.relative_error` is of a fit
     loss: Loss
     n_hidden: int
     unreached: int = 0  # positive entries with a model of 0, where the loss is infinite: it is counted as in a fit
 
     @property
-    def error(self) -> float:
-        """The root mean square error for least squares, the mean absolute error for L1, else `sqrt(2 value)`."""
-        return (self.value / self.loss.error_power) ** self.loss.error_power
-
-    @property
-    def relative(self) -> float:
-        """The error over that of the null model, as `Result.relative_error` is of a fit."""
-        return float(ratio(self.value, self.null)) ** self.loss.error_power
-
-    @property
     def explained(self) -> float:
         """`1 - value / null`: 1 where all is predicted, 0 where the null model does as well, below 0 where it does
         better; as `Result.explained` is of a fit."""
-        return 1 - float(ratio(self.value, self.null))
+        return 1 - self.relative ** (1 / self.loss.error_power)
 
     def __float__(self) -> float:
         return self.value
@@ -145,22 +138,33 @@ class Holdout:
         predicted = self.checked(model) if isinstance(model, np.ndarray) else self.predict(model)
         if why := loss.refuses(float(self.values.min()), bool(predicted.min() >= 0)):
             raise ValueError(f"{why}.")
-        exponent = exponent_of(float(np.abs(self.values).max()))
-        data = loss.held(self.data, True).scaled(2.0**exponent)
-        own = loss.in_units(exponent)
-        entries, model_entries = np.ldexp(self.values, -exponent), np.ldexp(predicted, -exponent)
-        total = float(self.weights.sum())
+        missed = np.count_nonzero((predicted <= 0) & (self.values > 0)) if loss.infinite_at_zero else 0
+        return Score(*self.measured(predicted, loss), loss, self.n_hidden, int(missed))
+
+    def measured(self, predicted: np.ndarray, loss: Loss) -> tuple[float, float, float, float]:
+        """The numbers of a score, computed in units where the largest hidden entry is near 1."""
+        exponent, total = exponent_of(float(np.abs(self.values).max())), float(self.weights.sum())
+        own, power, data = loss.in_units(exponent), loss.error_power, loss.held(self.data, True).scaled(2.0**exponent)
+        X = np.ldexp(self.values, -exponent)
 
         def mean(Y: np.ndarray) -> float:
-            return sum_of_losses(own, entries, Y, self.weights) / total
+            return sum_of_losses(own, X, Y, self.weights) / total
 
-        null = mean(np.full_like(entries, own.null(math.ldexp(self.mean, -exponent))))
-        power, size = loss.error_power, own.size(data) / total**loss.error_power
-        if (null / power) ** power <= CONSTANT * size:
+        def error(value: float) -> float:
+            return (value / power) ** power
+
+        value = mean(np.ldexp(predicted, -exponent))
+        null = mean(np.full_like(X, own.null(math.ldexp(self.mean, -exponent))))
+        size = own.size(data) / total**power
+        if error(null) <= CONSTANT * size:
             null = power * size ** (1 / power)  # X is constant, and the null model has no error but rounding
-        value, null = (times_power(number, loss.degree * exponent) for number in (mean(model_entries), null))
-        missed = np.count_nonzero((predicted <= 0) & (self.values > 0)) if loss.infinite_at_zero else 0
-        return Score(value, null, loss, self.n_hidden, int(missed))
+        degree = loss.degree * exponent
+        return (
+            times_power(value, degree),
+            times_power(null, degree),
+            times_power(error(value), power * degree),
+            float(ratio(error(value), error(null))),
+        )
 
     @cached_property
     def mean(self) -> float:
@@ -253,14 +257,15 @@ def holdout(
     among = countable(given.data, grid)
     wanted = wanted_entries(among.n, share)
     draw = draw_blocks if blocks else draw_entries
-    places = spare_last(among, draw(among, wanted, checked_random_state(random_state)))
+    drawn = draw(among, wanted, checked_random_state(random_state))
+    places = spare_last(among, drawn)
     if not len(places):
         raise ValueError(
             f"no entry of X can be hidden: {among.n} are observed, and every row and column keeps {KEPT} of its own"
         )
-    if len(places) < wanted / 2:
+    if len(places) < MOST_SPARED * len(drawn):
         warn(
-            f"{wanted} entries of X were to be hidden, and {len(places)} are, {len(places) / among.n:.3g} of those "
+            f"{len(drawn)} entries of X were to be hidden, and {len(places)} are, {len(places) / among.n:.2g} of those "
             f"observed: every row and column keeps {KEPT} of its own."
         )
     places = np.sort(grid.out_of(places))
@@ -310,9 +315,8 @@ def draw_blocks(among: Countable, wanted: int, rng: np.random.RandomState) -> np
     than k modulo g: k of g cells along every line of the grid. Two of g are left at least, or rows and columns would
     fall into groups that have no entry in common. Of these cells as many are taken as come nearest to what is wanted.
     """
-    share, order = wanted / among.n, len(among.shape)
-    runs = max(RUNS, math.ceil(share ** (-1 / order)), math.ceil(2 / (1 - share)))
-    runs = min(runs, max(among.shape), int(MOST_CELLS ** (1 / order)))
+    share = wanted / among.n
+    runs = runs_along(among.shape, share)
     cuts = [np.arange(min(runs, dim) + 1) * dim // min(runs, dim) for dim in among.shape]
     numbers = [rng.permutation(np.arange(len(c) - 1) * runs // (len(c) - 1)) for c in cuts]
     most = min(math.ceil(share * runs), max(runs - 2, 1))
@@ -326,6 +330,20 @@ def draw_blocks(among: Countable, wanted: int, rng: np.random.RandomState) -> np
             "entries with blocks=False, or only those that are stored with missing='zeros'"
         )
     return among.within(cuts, cells[: last + 1])
+
+
+def runs_along(shape: tuple[int, ...], share: float) -> int:
+    """How many runs to cut the longest mode into: so many that a cell has no more than a share of all entries."""
+    runs = max(RUNS, math.ceil(2 / (1 - share)))
+    while runs < max(shape) and share * n_cells(shape, runs) < 1:
+        runs *= 2
+    while n_cells(shape, runs) > MOST_CELLS:
+        runs //= 2
+    return min(runs, max(shape))
+
+
+def n_cells(shape: tuple[int, ...], runs: int) -> int:
+    return math.prod(min(runs, dim) for dim in shape)
 
 
 def spare_last(among: Countable, places: np.ndarray) -> np.ndarray:
