@@ -131,7 +131,8 @@ class Holdout:
         model : Result, fitted estimator, factors, or array of shape (n_hidden,)
             As for `predict`, or predictions as that returns them, of any model.
         loss : str, number or Loss, optional
-            As for `factorize`. None: that of the Result, or least squares where there is none.
+            As for `factorize`. None: that of the Result, or least squares where there is none. Where fits estimate a
+            parameter of their own, as the Huber loss does its delta, state one loss to compare them by.
         """
         model = getattr(model, "result_", model)
         loss = resolve("loss", loss) if loss is not None else getattr(model, "loss", Frobenius())
