@@ -239,6 +239,16 @@ def test_fits_are_those_of_x_with_the_hidden_entries_masked(shape, kind):
             np.testing.assert_allclose(A, B, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("shape", [(20, 15), (8, 7, 6)])
+def test_a_mask_may_lie_in_memory_in_another_order_than_x(shape):
+    X, mask = counts(shape, 3.0), np.random.default_rng(0).random(shape) < 0.8
+    settings = {"init": "random", "random_state": 0}
+    first = pw.factorize(X, 2, mask=mask, **settings)
+    turned = pw.factorize(X, 2, mask=np.asfortranarray(mask), **settings)
+    assert turned.objective == first.objective
+    assert turned.relative_error == first.relative_error
+
+
 def test_hidden_entries_have_no_say_in_the_fit():
     X = counts((20, 15), 3.0)
     held = pw.holdout(X, 0.2)

@@ -13,7 +13,7 @@ from .checks import is_number
 from .data.foreign import kruskal_factors
 from .data.hiding import Countable, Grid, countable, entries_at, without
 from .data.names import Mode, factor_names, modes_of
-from .data.observed import Observed, listing, observed
+from .data.observed import Observed, is_among, listing, merged, observed
 from .data.rows import BLOCK
 from .data.units import exponent_of, times_power
 from .data.validation import checked_random_state
@@ -302,10 +302,12 @@ def distinct_numbers(count: int, below: int, rng: np.random.RandomState) -> np.n
     """Different whole numbers >= 0 below a limit, in random order, in O(count) memory: repeated draws are left out."""
     if 2 * count > below:
         return rng.permutation(below)[:count]
-    numbers = np.empty(0, np.int64)
+    numbers = in_order = np.empty(0, np.int64)
     while len(numbers) < count:
-        numbers = np.append(numbers, rng.randint(below, size=count - len(numbers), dtype=np.int64))
-        numbers = numbers[np.sort(np.unique(numbers, return_index=True)[1])]
+        fresh = rng.randint(below, size=count - len(numbers), dtype=np.int64)
+        fresh = fresh[np.sort(np.unique(fresh, return_index=True)[1])]
+        fresh = fresh[~is_among(in_order, fresh)]
+        numbers, in_order = np.append(numbers, fresh), merged(in_order, np.sort(fresh))
     return numbers
 
 

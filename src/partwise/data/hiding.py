@@ -15,7 +15,7 @@ import numpy as np
 
 from .base import Data
 from .dense import Dense
-from .observed import Observed, found, listing, of_weighted_array
+from .observed import Observed, found, is_among, listing, merged, of_weighted_array
 from .weighted import Weighted
 
 
@@ -91,8 +91,8 @@ class AllBut(Countable):
     def within(self, cuts, cells):
         runs = np.unravel_index(cells, [len(c) - 1 for c in cuts])
         ranges = ([c[r : r + 2] for c, r in zip(cuts, cell, strict=True)] for cell in zip(*runs, strict=True))
-        places = np.sort(np.concatenate([self.cell(ends) for ends in ranges]))
-        return places[~np.isin(places, self.listed)] if len(self.listed) else places
+        places = np.sort(np.concatenate([self.cell(ends) for ends in ranges]), kind="stable")
+        return places[~is_among(self.listed, places)]
 
     def cell(self, ranges: Sequence[np.ndarray]) -> np.ndarray:
         """All places in one cell."""
@@ -154,14 +154,20 @@ def listed(data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return inner.places(), *data.listed_pair()
 
 
+def dense_weights(data: Data) -> np.ndarray:
+    """What the entries of an array count."""
+    if isinstance(data, Weighted) and isinstance(data.excess, Dense):
+        return data.excess.array
+    return np.broadcast_to(data.dtype.type(1), data.shape)
+
+
 def entries_at(given: Observed, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What is stored at some places, in order, and what it counts, both in double precision."""
     data, vectors, _ = given
     indices = np.unravel_index(places, data.shape)
     inner = data.entries if isinstance(data, Weighted) else data
     if isinstance(inner, Dense):
-        values = inner.array[indices]
-        weights = data.excess.array[indices] if isinstance(data, Weighted) else np.ones(len(places))
+        values, weights = inner.array[indices], dense_weights(data)[indices]
     else:
         known, stored, counts = listed(data)
         values, weights = found(places, known, stored), found(places, known, counts, data.unlisted)
@@ -175,11 +181,12 @@ def without(data: Data, places: np.ndarray) -> Data:
     """The same data where the entries at some places, in order, are missing."""
     inner, unlisted = (data.entries if isinstance(data, Weighted) else data), data.unlisted
     if isinstance(inner, Dense):
-        weights = data.excess.array.copy(order="K") if isinstance(data, Weighted) else np.ones_like(inner.array)
+        weights = np.empty_like(inner.array)
+        weights[:] = dense_weights(data)
         weights[np.unravel_index(places, data.shape)] = 0
         return of_weighted_array(inner.array, weights)
     known, values, weights = listed(data)
-    every = np.union1d(known, places) if unlisted else known
+    every = merged(known, places) if unlisted else known
     values, weights = found(every, known, values), found(every, known, weights, unlisted)
     weights[np.searchsorted(every, places)] = 0
     kept = slice(None) if unlisted else weights > 0

@@ -210,7 +210,7 @@ def joined(shape, places, values, weights, given) -> tuple:
         least = given.min()  # what is not hidden, or counts as little as any, need not be listed
         uniform = given.max() if np.count_nonzero(given == given.max()) * 2 > given.size else least
         told = np.flatnonzero(given != uniform)
-        every = np.union1d(places, told)
+        every = merged(places, told)
         return every, found(every, places, values), found(every, places, weights, 1.0) * given.ravel()[every], uniform
     told, numbers = places_of(given)
     told, numbers = told[numbers != 0], numbers[numbers != 0]
@@ -219,9 +219,23 @@ def joined(shape, places, values, weights, given) -> tuple:
 
 def found(wanted: np.ndarray, places: np.ndarray, values: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
     """Values at the wanted places, `otherwise` where none is listed."""
-    at = np.minimum(np.searchsorted(places, wanted), max(len(places) - 1, 0))
-    here = places[at] == wanted if len(places) else np.zeros(len(wanted), bool)
+    at, here = lookup(places, wanted)
     return np.where(here, values[at] if len(places) else otherwise, otherwise)
+
+
+def lookup(places: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where wanted places are in a list in order, and whether they are there."""
+    at = np.minimum(np.searchsorted(places, wanted), max(len(places) - 1, 0))
+    return at, places[at] == wanted if len(places) else np.zeros(len(wanted), bool)
+
+
+def is_among(places: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    return lookup(places, wanted)[1]
+
+
+def merged(places: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The union of two lists in order, each of different places."""
+    return np.sort(np.concatenate([places, others[~is_among(places, others)]]), kind="stable")  # merges two runs
 
 
 def looked_up(shape, places: np.ndarray, given) -> np.ndarray:
