@@ -375,7 +375,7 @@ def run() -> str:
             "square, or under KL the mean deviance):",
             table(["data", "rank", "loss", "way", "held-out error", "time, ours = 1"], lines_of(hold_out, ROWS)),
             f"Planted parts, 400 x 300, noise of 5% (Poisson for KL, Laplace for L1), {SEEDS} seeds: all parts found "
-            "(cosines of 0.99 or more in both factors), and the error of hidden entries over that of the planted model:",
+            "(cosines of 0.99 or more in both factors), and the error of hidden entries over that of the planted one:",
             table(["loss", "rank", "hidden", "found", "error"], planted_lines()),
             "Two ways to write an iteration on ratings: a Gram matrix for each row, O(nnz rank^2), or residuals kept, "
             "O(nnz rank) a sweep. Time of an iteration, and to 1% above the best objective:",

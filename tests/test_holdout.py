@@ -135,7 +135,7 @@ def test_rows_without_observations_stay_so():
     X[4], X[:, 7] = np.nan, np.nan
     held = pw.holdout(X, 0.3)
     assert not np.isin(held.hidden[0], 4).any()
-    with pytest.warns(UserWarning, match="nothing is observed in 1 rows and 1 columns"):
+    with pytest.warns(UserWarning, match="nothing is observed in 1 row and 1 column"):
         result = held.fit(2, random_state=0)
     assert np.isfinite(held.score(result).value)
 

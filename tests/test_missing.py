@@ -265,13 +265,28 @@ def test_tensors_with_holes():
 def test_rows_without_observations_are_0(solver, loss):
     seen = SEEN.copy()
     seen[[5, 9]] = seen[:, 7] = False
-    with pytest.warns(UserWarning, match="nothing is observed in 2 rows and 1 columns of X"):
+    with pytest.warns(UserWarning, match="nothing is observed in 2 rows and 1 column of X"):
         result = pw.factorize(holes(X, seen), RANK, solver=solver, loss=loss, max_iter=20, tol=0, random_state=0)
     assert not result.W[[5, 9]].any()
     assert not result.H[:, 7].any()
     assert all(np.isfinite(A).all() for A in result.factors)
     rest = fit(np.delete(np.delete(holes(X, seen), [5, 9], 0), 7, 1), solver, loss)
     assert np.isfinite(rest.objective)
+
+
+def test_models_that_nothing_holds_back():
+    """A row with one observation, of an entry that its parts hardly reach: the model is huge in its holes, sums over
+    all entries drown those that count, and yet the objective is right, and falls."""
+    rng = np.random.default_rng(0)
+    W, H = rng.uniform(size=(30, 3)), rng.uniform(size=(3, 20)) * (rng.uniform(size=(3, 20)) < 0.5)
+    X, seen = W @ H, rng.uniform(size=(30, 20)) < 0.7
+    seen[0] = np.arange(20) == 3
+    X[0, 3], H[:, 3], X[1:, 3] = 1.0, 1e-9, 1e-9
+    with pytest.warns(UserWarning, match="predictions are worth nothing"):
+        result = pw.factorize(holes(X, seen), 3, init=(W, H), random_state=0)
+    assert np.diff([record.objective for record in result.history]).max() <= 1e-9
+    brute = 0.5 * np.sum(np.square((X - result.W @ result.H)[seen]))
+    assert result.objective == pytest.approx(brute, rel=1e-6, abs=1e-12)
 
 
 # -- what cannot be ------------------------------------------------------------------------------------
@@ -286,9 +301,10 @@ def test_rows_without_observations_are_0(solver, loss):
         ({"mask": np.full(X.shape, 2)}, "for other numbers use weights"),
         ({"weights": np.ones((60, 3))}, r"weights has shape \(60, 3\)"),
         ({"weights": -np.ones(X.shape)}, "weights must be >= 0, and the smallest is -1"),
-        ({"weights": np.full(X.shape, np.nan)}, "weights contains 2400 NaN entries"),
-        ({"weights": np.full(X.shape, np.inf)}, "weights contains 2400 infinite entries"),
+        ({"weights": np.full(X.shape, np.nan)}, "2400 are NaN or infinite: use 0"),
+        ({"weights": np.full(X.shape, np.inf)}, "2400 are NaN or infinite: use 0"),
         ({"weights": (np.ones(60), np.ones(60))}, "one vector for each mode of X, of 60, 40 numbers"),
+        ({"weights": [np.ones(60), None]}, "given in a tuple"),
         ({"weights": (np.ones(60),)}, "one vector for each mode of X"),
         ({"weights": (-np.ones(60), None)}, "weights must be >= 0"),
         ({"weights": (np.zeros(60), None)}, "weights are all 0"),

@@ -25,7 +25,7 @@ from .data.validation import (
 from .errors import warn
 from .init import Given, Init, Random
 from .kernels.threads import limited
-from .problem import Problem, zero_components
+from .problem import Factors, Problem, gram_of, ratio, zero_components
 from .problem.weights import pose_observed
 from .registry import choose, resolve
 from .result import Result
@@ -179,6 +179,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
             control.show = stack.enter_context(Bar(control.limits, max_iter or chosen.max_iter, len(starts)))
         run, objectives = solve(problem, starts, chosen, rng, control, snapshot=snapshot)
         with interrupts.finishing():
+            wild = wildness(problem, run.factors)
             problem, run, certified = finished(problem, run, convention, chosen.rank_is_limit, tol)
             about: dict = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives), "modes": named}
             about |= {"n_missing": math.prod(data.shape) - given.n_observed, "weighted": given.weighted}
@@ -191,6 +192,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         raise run.failure
     warn_if_unfinished(run, control.limits)
     warn_if_unreached(certified)
+    warn_if_wild(wild)
     warn_if_infeasible(certified, stated)
     return result
 
@@ -209,13 +211,33 @@ def finished(problem: Problem, run: Run, convention: Convention, trim: bool, tol
     return problem, run, certificate(problem, run, tol)
 
 
+def wildness(problem: Problem, factors: Factors) -> float:
+    """The root mean square of the model over all entries, in units of the largest that is observed; 0 where all are."""
+    if problem.data.complete:
+        return 0.0
+    square = float(np.sum(np.prod([gram_of(A).astype(np.float64) for A in factors], axis=0)))
+    return float(
+        ratio(math.sqrt(max(square, 0.0) / math.prod(problem.data.shape)), max(map(abs, problem.data.extremes)))
+    )
+
+
+def warn_if_wild(wild: float) -> None:
+    if wild > 1:
+        warn(
+            f"where entries are missing the model is {wild:.2g} times the largest observed one on average: the data "
+            "do not hold it back there, and its predictions are worth nothing. Take fewer parts, or add penalties to "
+            "all factors, such as structures.NonNegative() & structures.L2(0.01)."
+        )
+
+
 def warn_if_unobserved(problem: Problem) -> None:
     """Rows along a mode whose factor is to be found, of which nothing is observed, or all has weight 0."""
     order = len(problem.data.shape)
     names = ("rows", "columns") if order == 2 else [f"slices along mode {mode}" for mode in range(order)]
     without_weight = [False if units is None else units.numbers == 0 for units in problem.row_units]
     counts = {m: np.count_nonzero(problem.data.unobserved(m) | without_weight[m]) for m in problem.modes}
-    if told := [f"{count} {names[mode]}" for mode, count in counts.items() if count]:
+    one = ("row", "column") if order == 2 else [f"slice along mode {mode}" for mode in range(order)]
+    if told := [f"{count} {(one if count == 1 else names)[mode]}" for mode, count in counts.items() if count]:
         warn(
             f"nothing is observed in {listed(told)} of X: their rows of the factors are 0 where the structures allow, "
             "and so is the model there. Leave them out if that is not wanted."

@@ -1,5 +1,6 @@
 """Every solver on data of which entries are missing or count differently, in every storage."""
 
+import re
 from itertools import product
 
 import numpy as np
@@ -10,7 +11,7 @@ from partwise.data.observed import observed
 from partwise.errors import IncompatibleError
 from partwise.problem.weights import pose_observed
 from partwise.registry import refusal
-from partwise.solvers import MU
+from partwise.solvers import ADMM, MU
 from partwise.structures import NonNegative
 
 from .tables import LOSSES, OF_TENSORS, PLANTED, RANK, SOLVERS, STRUCTURES, TENSORS, TIED, sparse_tensor, tensor_of
@@ -88,7 +89,21 @@ COMPATIBLE = {
     for (name, problem), (c, solver) in product(PROBLEMS.items(), SOLVERS.items())
     if (not isinstance(solver, MU) or name.endswith(SIMPLE)) and refusal(solver, problem) is None
 }
-triples = pytest.mark.parametrize("problem, solver", COMPATIBLE.values(), ids=COMPATIBLE)
+# `make test` takes one of each kind of data, loss and solver
+QUICK = re.compile(
+    r"(few holes|few observed|zeros count|weights|tensor|rows of what is seen): "
+    r"(frobenius-nonnegative-(hals|gcd|newton|palm|mu_extrapolated)|kl-nonnegative-(newton_kl|newton)"
+    r"|l1-nonnegative-weighted_median|huber-nonnegative-(newton|hals)|beta-nonnegative-newton)"
+    r"|(few holes|few observed): frobenius-(simplex-palm|nonnegative & unimodal-palm|l1-(hals|gcd)|box-admm"
+    r"|group_sparsity-mixed_norm|fixed parts-hals)"
+)
+
+
+def sampled(triples):
+    """All of them, most marked as slow."""
+    marks = {name: () if QUICK.fullmatch(name) else pytest.mark.slow for name in triples}
+    cases = [pytest.param(*triple, id=name, marks=marks[name]) for name, triple in triples.items()]
+    return pytest.mark.parametrize("problem, solver", cases)
 
 
 def test_every_solver_takes_what_it_is_for():
@@ -100,9 +115,9 @@ def test_every_solver_takes_what_it_is_for():
         assert ((kind, "Greedy") in taken) == (kind in plain)
 
 
-@triples
+@sampled(COMPATIBLE)
 def test_steps_keep_their_promises(problem, solver):
-    walk = Walk(problem, solver, 20)
+    walk = Walk(problem, solver, 40 if isinstance(solver, ADMM) else 20)
     walk.check_descent()
     walk.check_feasibility()
     walk.check_reported_objectives()
@@ -116,7 +131,7 @@ def test_steps_keep_their_promises(problem, solver):
 CONVERGING = {name: triple for name, triple in COMPATIBLE.items() if not name.endswith("-mu")}
 
 
-@pytest.mark.parametrize("problem, solver", CONVERGING.values(), ids=CONVERGING)
+@sampled(CONVERGING)
 def test_converges_to_a_stationary_point(problem, solver):
     tol = 1e-3
     result = run(problem, solver, max_iter=20000, tol=tol)
@@ -124,7 +139,7 @@ def test_converges_to_a_stationary_point(problem, solver):
     assert problem.stationarity(result.factors) <= tol
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", [name for name in PROBLEMS if name.endswith("-nonnegative")])
 def test_the_objective_is_a_weighted_sum(name):
     kind, loss = name.split(":")[0], PROBLEMS[name].loss
     problem, (_, weights) = PROBLEMS[name], (KINDS | OF_ORDER_3)[kind]

@@ -23,6 +23,8 @@ from ..kernels.records import Others, Rows
 from .rows import BLOCK, sparse_matrix
 from .summary import Summarised
 
+KEPT = ("summary", "turned", "total_weight", "_row_weights")  # what is known of data in any unit or type
+
 
 @dataclass(frozen=True, eq=False)
 class Data(Summarised, ABC):
@@ -117,7 +119,7 @@ class Data(Summarised, ABC):
 
     def unobserved(self, mode: int) -> np.ndarray:
         """Which rows of X unfolded along `mode` have no entry that counts, (dim,)."""
-        return np.zeros(self.shape[mode], bool)
+        return np.zeros(self.shape[mode], bool) if self.complete else self.row_weights(mode) == 0
 
     def with_values(self, values: np.ndarray) -> Data:
         """Data with other numbers in the places that are listed here, in the order of `listed`, in one piece."""
@@ -125,18 +127,25 @@ class Data(Summarised, ABC):
 
     @cached_property
     def total_weight(self):
-        if self.complete:
-            return super().total_weight
-        width, total = math.prod(self.shape) // self.shape[self.natural], 0.0
-        for X in self.rows(self.natural):
-            listed = X.weights.sum(dtype=np.float64) if X.weights.size else X.values.size
-            total += float(listed) + X.unlisted * (X.n_rows * width - X.values.size)
-        return total
+        return super().total_weight if self.complete else float(self.row_weights(self.natural).sum())
+
+    def row_weights(self, mode: int) -> np.ndarray:
+        """What the entries of each row of X unfolded along `mode` count together, (dim,)."""
+        known = self.__dict__.setdefault("_row_weights", {})
+        if mode not in known:
+            width = math.prod(self.shape) // max(self.shape[mode], 1)
+            known[mode] = np.concatenate([weights_of(X, width) for X in self.rows(mode)])
+        return known[mode]
 
     @cached_property
     def beyond(self) -> tuple[float, Data]:
         """What most entries count, and data that list how much more, or less, others do."""
         return self.unlisted, Excess(self.shape, self.dtype, 1.0, self)
+
+    @property
+    def plainly(self) -> tuple[float, Data]:
+        """The same, of sums over observed entries alone where that can be had: nothing cancels in them."""
+        return self.beyond
 
     @cached_property
     def largest(self) -> float:
@@ -193,7 +202,7 @@ class Data(Summarised, ABC):
     def variant(self, **changes: Any) -> Self:
         """Another view of the same stored arrays, with what is known of them whatever the view."""
         data = replace(self, **changes)
-        data.__dict__.update({name: self.__dict__[name] for name in ("summary", "turned") if name in self.__dict__})
+        data.__dict__.update({name: self.__dict__[name] for name in KEPT if name in self.__dict__})
         return data
 
     @cached_property
@@ -232,6 +241,14 @@ class Excess(Data):
 
     def others(self, factors, mode, rows):
         return self.source.others(factors, mode, rows)
+
+
+def weights_of(X: Rows, width: int) -> np.ndarray:
+    """What entries of each of these rows count together; sums of nonnegative numbers, so that 0 is 0."""
+    lengths = np.diff(X.indptr)
+    rows = np.repeat(np.arange(X.n_rows), lengths)
+    listed = np.bincount(rows, X.weights, X.n_rows) if X.weights.size else lengths
+    return listed + X.unlisted * (width - lengths)
 
 
 class Recent:

@@ -14,7 +14,7 @@ from .coordinates import Coordinates
 from .dense import Dense
 from .sparse import Sparse
 from .tensor import SparseTensor
-from .validation import as_matrix, check_finite, checked_data
+from .validation import as_matrix, checked_data
 from .weighted import Weighted
 
 MISSING = ("nan", "zeros", None)  # what `missing` may be
@@ -72,6 +72,8 @@ def observed(X, missing="nan", mask=None, weights=None) -> Observed:
     exponent = 0.0
     if isinstance(weights, tuple):
         vectors, exponent = checked_vectors(weights, X.shape)
+    elif isinstance(weights, list) and any(vector is None for vector in weights):
+        raise ValueError("weights of rows along each mode are given in a tuple, (row_weights, None) say; got a list")
     elif weights is not None:
         given, exponent = checked_weights(weights, X.shape)
         counts.append(given)
@@ -116,7 +118,7 @@ def checked_weights(weights, shape: tuple[int, ...]):
     """Nonnegative weights, divided by the largest, and its binary logarithm."""
     weights = as_counts(weights, "weights", shape)
     values = weights.data if issparse(weights) else getattr(weights, "values", weights)
-    values, exponent = moderate_weights(values, "weights", len(shape))
+    values, exponent = moderate_weights(values, "weights")
     if issparse(weights):
         return csr_array(type(weights)((values, weights.indices, weights.indptr), shape=shape)), exponent
     return (SparseTensor(weights.coords, values, shape) if isinstance(weights, SparseTensor) else values), exponent
@@ -133,20 +135,21 @@ def checked_vectors(weights: tuple, shape: tuple[int, ...]) -> tuple[tuple[np.nd
         )
     found, total = [], 0.0
     for vector in weights:
-        values, exponent = (
-            (None, 0.0) if vector is None else moderate_weights(np.asarray(vector), "weights", len(shape))
-        )
+        values, exponent = (None, 0.0) if vector is None else moderate_weights(np.asarray(vector), "weights")
         found.append(None if values is None or np.all(values == 1) else values)
         total += exponent
     return (tuple(found) if any(v is not None for v in found) else ()), total
 
 
-def moderate_weights(values: np.ndarray, name: str, order: int) -> tuple[np.ndarray, float]:
+def moderate_weights(values: np.ndarray, name: str) -> tuple[np.ndarray, float]:
     """Weights as numbers of double precision, the largest 1, and the binary logarithm of what it was."""
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be numbers >= 0, got an array of {values.dtype}")
     values = values.astype(np.float64)
-    check_finite(values, name, order)
+    if bad := int(np.count_nonzero(~np.isfinite(values))):
+        raise ValueError(
+            f"{name} must be finite numbers >= 0, and {bad} are NaN or infinite: use 0 for what is not to count"
+        )
     if values.min(initial=0) < 0:
         raise ValueError(f"{name} must be >= 0, and the smallest is {values.min():g}: use 0 for what is not to count")
     largest = float(values.max(initial=0))

@@ -102,6 +102,10 @@ class Weighted(Data):
         most, data = self.known["beyond"]
         return most, data.variant(dtype=self.dtype)
 
+    @property
+    def plainly(self):
+        return self.beyond if self.unlisted else (0.0, self.excess.variant(dtype=self.dtype))
+
     @cached_property
     def largest(self) -> float:
         """The largest weight."""
@@ -150,14 +154,6 @@ class Weighted(Data):
     def n_observed(self):
         listed = sum(int(np.count_nonzero(weights > 0)) for _, weights in self.pieces())
         return listed + (math.prod(self.shape) - self.n_listed if self.unlisted else 0)
-
-    def unobserved(self, mode):
-        width, found = math.prod(self.shape) // self.shape[mode], []
-        for X in self.rows(mode):
-            ends = np.concatenate([[0], np.cumsum(X.weights > 0)])[X.indptr]
-            rest = width - np.diff(X.indptr) if X.unlisted else 0
-            found.append(np.diff(ends) + rest == 0)
-        return np.concatenate(found)
 
     # -- the same with other weights -------------------------------------------------------------------
 

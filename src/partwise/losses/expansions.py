@@ -13,6 +13,9 @@ import numpy as np
 from .. import kernels
 from ..kernels.records import Box, Chosen, PerRow
 
+MOSTLY = 0.65  # share of the weight there would be if all entries counted most
+WILD = 1e3  # times |X|^2, where entries count
+
 
 class Smooth:
     """What expansions by slopes share."""
@@ -99,12 +102,20 @@ class OwnGrams(Smooth):
     exact = True
 
     def __init__(self, data, factors: Sequence[np.ndarray], mode: int, ridge: float):
-        self.most, self.beyond = data.beyond
-        self.largest, self.factors, self.mode, self.ridge = data.largest, list(factors), mode, ridge
-        self.known_share = data.total_weight / (data.largest * math.prod(data.shape))
         self.others = gram_of_others(factors, mode)
+        # a model that is huge where nothing holds it back: sums over all entries say nothing of the few that count
+        self.wild = float(np.vdot(self.others, gram_of(factors[mode]))) > WILD * data.norm2
+        self.most, self.beyond = data.plainly if self.wild else data.beyond
+        self.largest, self.factors, self.mode, self.ridge = data.largest, list(factors), mode, ridge
+        self.shares = data.row_weights(mode) * (data.shape[mode] / (data.largest * math.prod(data.shape)))
         self.gram = with_ridge(self.others * self.others.dtype.type(self.most), ridge)
         self.cross = data.cross(factors, mode)
+
+    @property
+    def mostly_known(self) -> bool:
+        """Whether most entries count as much as any, in every row: a majoriser then measured faster than the loss."""
+        seen = self.shares[self.shares > 0]
+        return not self.wild and bool(seen.mean() >= MOSTLY and seen.min() >= MOSTLY / 2)
 
     def at(self, A: np.ndarray) -> list[np.ndarray]:
         return [A if mode == self.mode else B for mode, B in enumerate(self.factors)]

@@ -19,9 +19,6 @@ from .block import BlockDescent, Sweeps, Update, own_rows, quadratic_only
 FEWEST = 4  # sweeps over a factor
 SHARE = 2  # one sweep more for so many sweeps' worth of multiplications in the product with X
 ALONE = 100  # sweeps where the other factors are held
-MOSTLY = (
-    0.65  # of all weights, if each were the largest: from where on a majoriser measured faster than the loss itself
-)
 SWEEPS = Rule(
     "a whole number >= 1, a tuple of one for each factor",
     lambda value: all(map(is_positive_int, value)) if isinstance(value, tuple) else is_positive_int(value),
@@ -77,7 +74,7 @@ class HALS(BlockDescent):
     def update(self, problem, mode, state, rows):
         A, expansion, inner = state.points[mode], state.expansions[mode], self.inner(problem, mode, state.tol)
         order = state.rng.permutation(problem.rank) if self.shuffle else np.arange(problem.rank)
-        if isinstance(expansion, OwnGrams) and (problem.separable or expansion.known_share < MOSTLY):
+        if isinstance(expansion, OwnGrams) and (problem.separable or not expansion.mostly_known):
             return own_rows(problem, mode, state, rows, Sweeps(*inner, False, order))
         gram, cross = expansion.around(A)
         factor, gains = kernels.of(A).hals(A, cross, gram, state.boxes[mode], order, inner, rows)
