@@ -65,7 +65,8 @@ takes `newton` for beta < 1. For a sparse X the L1 loss needs nonnegative factor
 other go with least squares, and stand there only; with Huber they go by `palm`. `kullback-leibler` is another name for
 `kl`, and a number stands for the beta-divergence with that beta: 2 is least squares, 1 is KL, 0 is Itakura-Saito. `X ~
 A A'`, which `symmetric=True` or `"off-diagonal"` states, goes with least squares and a nonnegative factor, by
-{symmetric}.
+{symmetric}. With missing entries or weights ([missing.md](missing.md)) all this holds but for `greedy` and symmetric
+factors, which need every entry; `newton` then takes least squares, too.
 
 """
 
