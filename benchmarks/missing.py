@@ -408,8 +408,8 @@ def run() -> str:
             "200 iterations, the same start, geometric mean of three:",
             table([*ABOUT, "solver", "its iterations", "times faster", "asked"], lines_of(race, ROWS)),
             "Whole calls at default settings, the error of entries that were held out beside the holes (root mean "
-            "square, or under KL the mean deviance), and how many times faster ours is at the objective of each way over the "
-            "observed entries:",
+            "square, or under KL the mean deviance), and how many times faster ours is at the objective of each way "
+            "over the observed entries:",
             table(
                 [*ABOUT, "way", "held-out error", "time, ours = 1", "ours to its objective"], lines_of(hold_out, ROWS)
             ),
