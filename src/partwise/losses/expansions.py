@@ -158,6 +158,13 @@ class OwnGrams(Smooth):
         (factor,), (gains, squares) = self.beyond.map(kernels.of(A).own_grams, self.at(A), self.mode, *rule)
         return factor, gains, squares
 
+    def solved(self, A: np.ndarray, cross: np.ndarray, gram: np.ndarray, inner: tuple) -> np.ndarray:
+        """Without bounds, with another cross product and another part that the Gram matrices share; from A."""
+        other = copy.copy(self)
+        other.cross, other.gram = cross, gram
+        ends = (np.full((1, A.shape[1]), end, A.dtype) for end in (-np.inf, np.inf))
+        return other.descend(A, Box(A.dtype.type(0), *ends), (*inner, False, False, 1, False), np.arange(len(A)))[0]
+
     def in_order(self, order: np.ndarray) -> OwnGrams:
         """The same with the components in another order."""
         other = copy.copy(self)

@@ -142,8 +142,7 @@ class ADMM(Solver):
         """One round over the copies; the error of the free ones."""
         for mode in reversed(problem.modes):  # H first: what a start says is which parts a sample has
             known = problem.normal_equations([split.free for split in state.splits], mode)
-            gram, cross = known.around(state.splits[mode].free, state.unit)
-            state.splits[mode].pull(gram, cross, 1 / state.unit)
+            state.splits[mode].pull(known, 1 / state.unit)
         error = free_error(problem, state.splits[mode].free, known, state.unit)
         for mode in problem.modes:
             state.splits[mode].project(problem.structures[mode], state.unit)

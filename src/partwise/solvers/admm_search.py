@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from .. import kernels
 from ..data.units import comparable
-from ..losses.expansions import OwnGrams, gram_of_others
+from ..losses.expansions import OwnGrams, gram_of_others, with_ridge
 from ..problem import Factors, Problem, Quadratic
 from ..structures import Structure
 from .base import feasible
@@ -20,6 +20,7 @@ from .block import State as Descent
 GROW, SHRINK = 2.0, 5.0  # what penalties are multiplied and divided by (mu and nu)
 NEAR = 5e-4  # relative differences below this are none (epsilon)
 RANGE = (1e-5, 1e3)  # penalties stay between these, in units of the rank
+SWEEPS = 10, 1e-3  # over rows with their own Gram matrices, at most, and the share of the first gain that is enough
 PARALLEL = 0.9  # cosine of two components, one of which is not needed
 
 
@@ -37,10 +38,13 @@ class Split:
     def valid(self, problem: Problem) -> bool:
         return 0 < self.penalty < math.inf
 
-    def pull(self, gram: np.ndarray, cross: np.ndarray, scale: float) -> None:
-        """The free copy to its best place; `scale` brings `cross` to the units of the search."""
-        right = kernels.of(cross).admm_rhs(self.held, self.dual, cross, self.penalty, scale)
-        system = gram + gram.dtype.type(self.penalty) * np.eye(len(gram), dtype=gram.dtype)
+    def pull(self, known: Quadratic | OwnGrams, scale: float) -> None:
+        """The free copy to its best place; `scale` brings the cross product to the units of the search."""
+        right = kernels.of(self.free).admm_rhs(self.held, self.dual, known.cross, self.penalty, scale)
+        system = with_ridge(known.gram, self.penalty)
+        if isinstance(known, OwnGrams):
+            self.free = known.solved(self.free, right, system, SWEEPS)
+            return
         # an inverse is quicker to apply than a factor, and as good in an iteration that corrects itself
         self.free = kernels.of(right).dense_product(right, inverse(system), 1)
 

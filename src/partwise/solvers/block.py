@@ -256,9 +256,12 @@ def own_rows(problem: Problem, mode: int, state: State, rows: np.ndarray, inner:
     assert isinstance(known, OwnGrams)
     A, known = of.columns(state.points[mode], order), known.in_order(order)
     box = Box(l1, *(of.columns(bound, order) for bound in bounds))
-    signed = box.l1 > 0 and not problem.structures[mode].nonnegative  # penalties there are not linear
-    exact = problem.separable and not signed and dependent(known.others)
-    factor, gains, squares = known.descend(A, box, (*sweeps, ALONE if problem.separable else 1, exact), rows)
+    structure = problem.structures[mode].elementwise
+    assert structure is not None
+    signed = box.l1 > 0 and not structure.nonnegative  # penalties there are not linear
+    exact = problem.separable and not signed and not structure.binary and dependent(known.others)
+    rounds = ALONE if problem.separable else 1
+    factor, gains, squares = known.descend(A, box, (*sweeps, structure.binary, rounds, exact), rows)
     told = of.columns(factor, np.argsort(order)), problem.relative_gain(gains)
     if rows.size < len(factor) or mode != problem.modes[-1]:
         return Update(*told)

@@ -11,10 +11,11 @@ import numpy as np
 
 from .. import kernels
 from ..checks import POSITIVE_INT
+from ..losses.expansions import OwnGrams
 from ..problem import Problem, Quadratic, curvature_of
 from ..structures import Structure
 from .base import require
-from .block import Update, quadratic_only
+from .block import Sweeps, Update, own_rows, quadratic_only
 from .hals import HALS
 from .supports import reselected
 
@@ -57,7 +58,16 @@ class PALM(HALS):
         structure, A = problem.structures[mode], state.points[mode]
         if moves_freely(structure):
             return super().update(problem, mode, state, rows)
-        gram, cross = state.expansions[mode].around(A)
+        expansion = state.expansions[mode]
+        if structure.elementwise is not None and isinstance(expansion, OwnGrams):  # 0/1: a majoriser would hold it back
+            return own_rows(
+                problem,
+                mode,
+                state,
+                rows,
+                Sweeps(*self.inner(problem, mode, state.tol), False, np.arange(problem.rank)),
+            )
+        gram, cross = expansion.around(A)
         gram = gram - gram.dtype.type(structure.ridge) * np.eye(problem.rank, dtype=gram.dtype)  # it is in the prox
         known = problem.separable  # for each row, already
         stationarity = 0.0 if known else problem.stationarity_of(state.points, mode, state.expansions[mode])

@@ -22,13 +22,24 @@ NOTHING = 4  # times the rounding of a number: what may be left of it
 
 class Inner(NamedTuple):
     """How a row is brought down: at most so many sweeps, or updates if `greedy`, until one gains at most `eps` of the
-    first; `steps`: how often parts that would gain are sought; `exact`: each to the minimum for the parts it has."""
+    first; `binary`: weights are at one of their bounds; `steps`: how often parts that would gain are sought; `exact`:
+    each to the minimum for the parts it has."""
 
     sweeps: int
     eps: Any
     greedy: bool
+    binary: bool
     steps: int
     exact: bool
+
+
+@helper
+def _target(own, g, q, l1, low, high, binary):
+    """The best value of a weight, the others held."""
+    if binary:
+        other = high if own <= low else low
+        return other if gain(own, other, g, q, l1) > 0 else own
+    return best_for(own, g, q, l1, low, high)
 
 
 @helper
@@ -71,10 +82,10 @@ def _join(slope, l1, low, high, row, panel, used):
 
 
 @helper
-def _complete(model, used, gram, slope, l1, low, high, gains):
+def _complete(model, used, gram, slope, rule, low, high, gains):
     """The quadratic model of a row in the components it uses, from what its own entries add to the second derivatives;
     what each could gain alone is added to `gains`."""
-    n, parts = used.number[0], used.parts
+    n, parts, (l1, binary) = used.number[0], used.parts, rule
     for a in range(n):
         line, k = gram[parts[a]], parts[a]
         for b in range(n):
@@ -83,16 +94,16 @@ def _complete(model, used, gram, slope, l1, low, high, gains):
         model.Q[a, a] = max(model.Q[a, a], NOTHING * np.finfo(gram.dtype).eps * line[k])
         model.g[a], model.low[a], model.high[a] = slope[k], low[k], high[k]
         q = np.float64(model.Q[a, a])
-        x = best_for(np.float64(used.c[a]), np.float64(slope[k]), q, l1, low[k], high[k])
-        gains[k] += max(gain(np.float64(used.c[a]), x, np.float64(slope[k]), q, l1), 0.0)
+        own, g = np.float64(used.c[a]), np.float64(slope[k])
+        gains[k] += max(gain(own, _target(own, g, q, l1, low[k], high[k], binary), g, q, l1), 0.0)
 
 
 @helper
-def _move(model, used, a, l1):
+def _move(model, used, a, rule):
     """One weight to its best value; returns what that gains."""
-    Q, g, c = model.Q, model.g, used.c
+    Q, g, c, (l1, binary) = model.Q, model.g, used.c, rule
     q = Q[a, a]
-    x = c.dtype.type(best_for(c[a], g[a], q, l1, model.low[a], model.high[a]))
+    x = c.dtype.type(_target(c[a], g[a], q, l1, model.low[a], model.high[a], binary))
     s = x - c[a]
     if s == 0:
         return 0.0
@@ -105,32 +116,32 @@ def _move(model, used, a, l1):
 
 
 @helper
-def _sweep(model, used, l1):
+def _sweep(model, used, rule):
     """Every weight once, in turn."""
     gained = 0.0
     for a in range(used.number[0]):
-        gained += _move(model, used, a, l1)
+        gained += _move(model, used, a, rule)
     return gained
 
 
 @helper
-def _best_one(model, used, l1):
+def _best_one(model, used, rule):
     """The one weight whose best value gains most."""
-    most, best = 0.0, -1
+    most, best, (l1, binary) = 0.0, -1, rule
     for a in range(used.number[0]):
         own, g, q = used.c[a], model.g[a], model.Q[a, a]
-        gained = gain(own, best_for(own, g, q, l1, model.low[a], model.high[a]), g, q, l1)
+        gained = gain(own, _target(own, g, q, l1, model.low[a], model.high[a], binary), g, q, l1)
         if gained > most:
             most, best = gained, a
-    return _move(model, used, best, l1) if best >= 0 else 0.0
+    return _move(model, used, best, rule) if best >= 0 else 0.0
 
 
 @helper
-def _descend(model, used, inner, l1):
+def _descend(model, used, inner, rule):
     """Coordinate descent; returns what was gained."""
     first, total = 0.0, 0.0
     for sweep in range(inner.sweeps):
-        gained = _best_one(model, used, l1) if inner.greedy else _sweep(model, used, l1)
+        gained = _best_one(model, used, rule) if inner.greedy else _sweep(model, used, rule)
         total += gained
         first = gained if sweep == 0 else first
         if gained <= inner.eps * first:
@@ -154,7 +165,7 @@ def _finish(model, used, l1):
 def _own_grams(X, update, panel, gram, cross, inner, start, stop):
     """Returns what each component could have gained, and `sum e_j y_j^2` after the update."""
     A, out, rows, box, rank = update.A, update.out, update.rows, update.box, update.A.shape[1]
-    l1 = box.l1
+    l1, rule = box.l1, (box.l1, inner.binary)
     panel, row, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
     tiles = Tiles(aligned(TILE * panel.stride, A), aligned(TILE * TILE, A), np.empty(TILE, np.int64))
     z, slope = aligned(length, A), aligned(panel.width, A)
@@ -178,8 +189,8 @@ def _own_grams(X, update, panel, gram, cross, inner, start, stop):
                 _curvatures(row.x, row, panel, used, tiles, model.Q)
             else:
                 model.Q[:n_parts, :n_parts] = 0
-            _complete(model, used, gram, slope, l1, low, high, gains if step == 0 else further)
-            gained = _descend(model, used, inner, l1)
+            _complete(model, used, gram, slope, rule, low, high, gains if step == 0 else further)
+            gained = _descend(model, used, inner, rule)
             if inner.exact:
                 gained += _finish(model, used, l1)
             combine(used.c, used.places, n_parts, panel.H, length, row.y)
