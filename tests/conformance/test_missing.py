@@ -127,8 +127,9 @@ def test_steps_keep_their_promises(problem, solver):
     walk.check_repetition()
 
 
-# plain multiplicative updates take too long
-CONVERGING = {name: triple for name, triple in COMPATIBLE.items() if not name.endswith("-mu")}
+# plain multiplicative updates take too long, and so do majorisers of the Huber loss, for which `newton` is there
+LONG = re.compile(r".*-mu|.*: huber-.*-(hals|cd|hals, shuffled|gcd|gcd, plain|palm)")
+CONVERGING = {name: triple for name, triple in COMPATIBLE.items() if not LONG.fullmatch(name)}
 
 
 @sampled(CONVERGING)

@@ -37,6 +37,11 @@ class PALM(HALS):
         require(self, steps=POSITIVE_INT)
 
     def supports(self, problem):
+        binary = any(s.elementwise is not None and s.elementwise.binary for s in problem.structures)
+        if binary and not problem.loss.quadratic:  # a quadratic above the loss may keep entries from leaping
+            return (
+                "PALM cannot hold entries at one of two values here: Binary() goes with the losses 'frobenius' and 'l1'"
+            )
         return quadratic_only(self, "palm", problem)
 
     def prefer(self, problem):

@@ -241,11 +241,14 @@ def _weighted_median(X, update, panel, magnitudes, rule, n_suboptimal, start, st
         if not panel.whole:
             _gather(row, panel, used)
         combine(used.c, used.places, n_parts, panel.H, length, r)
-        nothing = 0.0
+        nothing, terms = 0.0, 0.0
         for j in range(length):
             r[j] = x[j] - r[j]
         for j in range(length):
             nothing += abs(x[j])
+        for p in range(n_parts):  # of both signs they may be far larger than what they add up to
+            terms += abs(used.c[p]) * sizes.masses[used.parts[p]]
+        nothing = max(nothing, terms / 8)
         _shift(left, panel.H, np.int64(0), A.dtype.type(0))
         for sweep in range(max(rule.sweeps, 1)):
             found = _sweep(used, sizes, rule, bounds, left, panel.H, NOTHING * nothing)
