@@ -1,7 +1,11 @@
 """Missing values and weights, as `factorize` takes them: one model, `sum over observed entries of weight * loss`."""
 
+import os
+import signal
 import tracemalloc
 import warnings
+from importlib import import_module
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -109,10 +113,7 @@ def test_a_stored_zero_is_an_observation():
     assert observed(table.toarray(), "zeros").data.n_observed == 2
 
 
-REPEATED = FITS | {"hals": "frobenius", "gcd": "frobenius", "weighted_median": "l1"}
-
-
-@pytest.mark.parametrize("solver, loss", REPEATED.items(), ids=REPEATED)
+@each
 def test_weights_of_rows_are_repeated_rows(solver, loss):
     """Step by step; what takes its steps by the size of gains, or among equally good ones, to the end with W held."""
     times, (W, H) = RNG.integers(1, 4, size=60), (PLANTED.W + 0.3, PLANTED.H + 0.2)
@@ -129,7 +130,7 @@ def test_weights_of_rows_are_repeated_rows(solver, loss):
         said = settings | held | {"init": (start, H), "normalize": None, "sort": False, "weights": weights}
         found.append(fit(data, solvers.get(solver, solver), loss, **said))
     units, entries, repeated = found
-    for weighted in (units,) if loss == "frobenius" else (units, entries):  # a majoriser may be lowered there
+    for weighted in (units,) if solver in ("hals", "palm", "admm") else (units, entries):  # which go other ways there
         assert weighted.objective == pytest.approx(repeated.objective, rel=1e-6)
         assert weighted.relative_error == pytest.approx(repeated.relative_error, rel=1e-6)
         assert np.allclose(np.repeat(weighted.W, times, axis=0), repeated.W, rtol=1e-4, atol=1e-6)
@@ -270,8 +271,8 @@ def test_rows_without_observations_are_0(solver, loss):
     assert not result.W[[5, 9]].any()
     assert not result.H[:, 7].any()
     assert all(np.isfinite(A).all() for A in result.factors)
-    rest = fit(np.delete(np.delete(holes(X, seen), [5, 9], 0), 7, 1), solver, loss)
-    assert np.isfinite(rest.objective)
+    again = fit(holes(X, seen), solver, loss, init=result, max_iter=1)
+    assert again.objective <= result.objective * (1 + 1e-9)
 
 
 def test_models_that_nothing_holds_back():
@@ -287,6 +288,97 @@ def test_models_that_nothing_holds_back():
     assert np.diff([record.objective for record in result.history]).max() <= 1e-9
     brute = 0.5 * np.sum(np.square((X - result.W @ result.H)[seen]))
     assert result.objective == pytest.approx(brute, rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["auto", "hals", "gcd", "newton"])
+@pytest.mark.parametrize("small", [1e-5, 1e-9])
+def test_rows_that_are_seen_in_small_entries_alone(solver, small):
+    """With the parts held they are fitted as well as any: sums over all columns would drown them."""
+    rng = np.random.default_rng(0)
+    H = rng.uniform(0.1, 1, size=(RANK, 30))
+    H[:, :8] *= small
+    X, seen = rng.uniform(size=(20, RANK)) @ H, rng.uniform(size=(20, 30)) < 0.8
+    seen[0] = np.arange(30) < 8
+    result = fit(holes(X, seen), solver, "frobenius", structure_H=pw.structures.Fixed(H), tol=1e-8, max_iter=2000)
+    assert np.linalg.norm((result.W @ result.H - X)[0, :8]) <= 1e-6 * np.linalg.norm(X[0, :8])
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("loss", ["frobenius", "kl", 1.5, "l1"])
+@pytest.mark.parametrize("tiny", [1e-320, 1e-60, 1e-30])
+def test_tiny_weights_of_rows(loss, kind, tiny):
+    """The row has no say in the parts, and is fitted by them."""
+    weights = np.ones(60)
+    weights[3] = tiny
+    result = fit(X.astype(kind), "auto", loss, weights=(weights, None), init="nndsvda", max_iter=200)
+    assert all(np.isfinite(A).all() for A in result.factors)
+    model, others = result.W @ result.H, np.arange(60) != 3
+    assert np.linalg.norm((model - X)[3]) <= 3 * np.linalg.norm((model - X)[others]) / np.sqrt(59)
+
+
+def test_codes_of_rows_with_holes_are_the_best_there_are():
+    """At most two atoms each, against all pairs."""
+    planted = pw.datasets.make_sparse_codes(60, 12, 6, nonzeros=2, random_state=0)
+    model = pw.Dictionary(6, nonzeros=2, random_state=0).fit(planted.X)
+    noisy = planted.X[:15] + 0.1 * RNG.standard_normal((15, 12))
+    seen = RNG.uniform(size=noisy.shape) < 0.7
+    codes = model.transform(holes(noisy, seen))
+    for x, shown, code in zip(noisy, seen, codes, strict=True):
+        atoms = model.components_[:, shown].T
+        best = min(
+            np.linalg.norm(x[shown] - A @ np.linalg.lstsq(A, x[shown])[0]) for A in map(atoms.__getitem__, PAIRS)
+        )
+        assert np.linalg.norm(x[shown] - atoms @ code) <= 1.001 * best + 1e-9
+
+
+PAIRS = [(slice(None), list(pair)) for pair in combinations(range(6), 2)]
+
+
+def test_small_weights_lead_medians_no_worse():
+    """With the parts held, rows whose entries all count little are fitted as those that count fully."""
+    weights = np.where(np.arange(60) % 2, 1.0, 1e-3)
+    held = {"structure_H": pw.structures.Fixed(PLANTED.H), "init": None, "max_iter": 500, "tol": 1e-4}
+    plain = fit(X, "auto", "l1", **held)
+    weighted = fit(X, "auto", "l1", weights=np.repeat(weights[:, None], 40, axis=1), **held)
+    errors = [np.abs(X - result.W @ result.H).sum(axis=1) for result in (plain, weighted)]
+    assert np.max(errors[1] / errors[0]) < 1.03
+
+
+def test_parts_that_greedy_does_not_need_are_left_out_with_weights_too():
+    exact, rows = PLANTED.W @ PLANTED.H, RNG.uniform(0.5, 2, size=60)
+    for weights in (None, (rows, None)):
+        result = pw.factorize(exact, 8, solver="greedy", weights=weights, random_state=0)
+        assert not result.certificate.zero_components
+        assert result.rank == len(result.weights)
+
+
+def test_what_counts_nothing_is_not_observed_in_float32_either():
+    weights = np.where(RNG.uniform(size=X.shape) < 0.5, 0.7, 1.0)
+    spoilt = sparse.csr_array(np.where(X > 0.4, X, 0).astype(np.float32))
+    spoilt.data[::3] = np.nan
+    assert fit(spoilt, "auto", "frobenius", weights=weights).n_missing == np.isnan(spoilt.data).sum()
+
+
+def test_a_place_that_a_mask_names_twice_is_one():
+    T = pw.datasets.make_cp((6, 5, 4), 2, random_state=0).X
+    coords = np.argwhere(RNG.uniform(size=T.shape) < 0.8)
+    masks = [pw.SparseTensor(c, np.ones(len(c)), T.shape) for c in (coords, np.vstack([coords, coords[:5]]))]
+    one, other = (pw.factorize(T, 2, mask=mask, random_state=0, max_iter=5, tol=0) for mask in masks)
+    same(one, other)
+    assert not other.weighted
+
+
+def test_ctrl_c_ends_a_run_whose_scale_is_being_estimated(monkeypatch):
+    module, calls = import_module("partwise.run.scale"), []
+
+    def interrupted(*arguments):
+        calls.append(os.kill(os.getpid(), signal.SIGINT))
+        return solve(*arguments)
+
+    solve = module.solve
+    monkeypatch.setattr(module, "solve", interrupted)
+    result = pw.factorize(holes(X, SEEN), RANK, loss="huber", random_state=0)
+    assert (result.status, len(calls)) == ("interrupted", 1)
 
 
 # -- what cannot be ------------------------------------------------------------------------------------
@@ -308,6 +400,10 @@ def test_models_that_nothing_holds_back():
         ({"weights": (np.ones(60),)}, "one vector for each mode of X"),
         ({"weights": (-np.ones(60), None)}, "weights must be >= 0"),
         ({"weights": (np.zeros(60), None)}, "weights are all 0"),
+        (
+            {"weights": (np.eye(60)[0], None), "mask": np.arange(60)[:, None] > np.zeros(40)},
+            "no entry of X is observed",
+        ),
         ({"missing": "none"}, "missing must be 'nan', 'zeros' or None, got 'none'"),
         ({"init": "spa", "mask": SEEN}, "init='spa' needs X without missing entries"),
         ({"init": "greedy", "mask": SEEN}, "init='greedy' needs X without missing entries"),

@@ -200,15 +200,15 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
 def finished(problem: Problem, run: Run, convention: Convention, trim: bool, tol: float) -> tuple:
     """The problem and the run with factors as they are handed over, and what is certain of them; `trim`: without
     components that are zero."""
-    if any(problem.row_units):
-        certified = certificate(problem, run, tol)
-        run = convention.apply(replace(run, factors=problem.in_plain_rows(run.factors)))
-        return problem.with_plain_rows(), run, replace(certified, zero_components=zero_components(run.factors))
-    run = convention.apply(run)
+    certified = certificate(problem, run, tol) if any(problem.row_units) else None  # its data are in units of rows
+    run = convention.apply(replace(run, factors=problem.in_plain_rows(run.factors)))
+    problem = problem.with_plain_rows()
     if trim:
         problem, factors = problem.without_zero_components(run.factors)
         run = replace(run, factors=factors)
-    return problem, run, certificate(problem, run, tol)
+    if certified is None:
+        return problem, run, certificate(problem, run, tol)
+    return problem, run, replace(certified, zero_components=zero_components(run.factors))
 
 
 def wildness(problem: Problem, factors: Factors) -> float:

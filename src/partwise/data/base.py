@@ -142,6 +142,10 @@ class Data(Summarised, ABC):
         """What most entries count, and data that list how much more, or less, others do."""
         return self.unlisted, Excess(self.shape, self.dtype, 1.0, self)
 
+    def exactly(self) -> Data:
+        """The same data with `beyond` as `plainly` has it."""
+        return self
+
     @property
     def plainly(self) -> tuple[float, Data]:
         """The same, of sums over observed entries alone where that can be had: nothing cancels in them."""

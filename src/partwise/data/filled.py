@@ -42,10 +42,10 @@ def filled(data: Data) -> Data:
     model = rank_one(data)
     values, weights = data.listed_pair()
     (excess,) = data.excess.listed()
-    least = data.largest  # an entry with the largest weight is known
+    most = data.largest  # an entry with this weight is known
     along = data.along([vector[:, 0] for vector in model]) * data.scale
-    told = values * (weights / least) - (excess / least) * along
-    share = 1 - data.unlisted / least
+    told = values * (weights / most) - (excess / most) * along
+    share = 1 - data.unlisted / most
     entries = data.entries.with_values(told.astype(values.dtype)).variant(scale=data.scale, dtype=data.dtype)
     return Filled(data.shape, data.dtype, data.scale, entries, model, share)
 

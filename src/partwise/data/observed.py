@@ -79,9 +79,10 @@ def observed(X, missing="nan", mask=None, weights=None) -> Observed:
         counts.append(given)
     counts = [given for given in counts if not (isinstance(given, np.ndarray) and np.all(given == 1))]
     data = (of_listed if issparse(X) or isinstance(X, SparseTensor) else of_array)(X, missing, counts)
-    if isinstance(data, Weighted) and data.n_observed == 0:
+    given = Observed(data, vectors, exponent)
+    if given.n_observed == 0:
         raise ValueError("no entry of X is observed: all are missing, masked, or have weight 0")
-    return Observed(data, vectors, exponent)
+    return given
 
 
 # -- what the user says --------------------------------------------------------------------------------
@@ -111,7 +112,10 @@ def checked_mask(mask, shape: tuple[int, ...]):
         raise ValueError(
             "mask says which entries of X are observed, by True and False, or 1 and 0; for other numbers use weights"
         )
-    return mask.astype(bool) if not isinstance(mask, SparseTensor) else mask
+    if isinstance(mask, SparseTensor):
+        coords = np.unique(mask.coords[mask.values != 0], axis=0)
+        return SparseTensor(coords, np.ones(len(coords)), shape)
+    return mask.astype(bool)
 
 
 def checked_weights(weights, shape: tuple[int, ...]):

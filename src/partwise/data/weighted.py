@@ -102,6 +102,9 @@ class Weighted(Data):
         most, data = self.known["beyond"]
         return most, data.variant(dtype=self.dtype)
 
+    def exactly(self):
+        return self if self.unlisted else replace(self, known={**self.known, "beyond": (0.0, self.excess)})
+
     @property
     def plainly(self):
         return self.beyond if self.unlisted else (0.0, self.excess.variant(dtype=self.dtype))
@@ -139,7 +142,8 @@ class Weighted(Data):
         for values, excess in zip(self.entries.listed(), self.excess.listed(), strict=True):
             for start in range(0, values.size, BLOCK):
                 here = slice(start, start + BLOCK)
-                yield values[here], excess[here].astype(np.float64) + self.unlisted
+                weights = excess[here] + excess.dtype.type(self.unlisted)  # so that what counts nothing is 0
+                yield values[here], weights.astype(np.float64)
 
     @property
     def n_listed(self) -> int:
@@ -177,12 +181,24 @@ class Weighted(Data):
         return replace(self, entries=self.entries.with_values(values), known={})
 
 
+def observed_sums(data: Data, factors: Sequence[np.ndarray], mode: int) -> tuple[np.ndarray, np.ndarray | float]:
+    """What the observed entries of each row of X unfolded along `mode` add up to, `|x|` by their weights, and what the
+    other factors, all >= 0, do in the same places."""
+    others = [B for other, B in enumerate(factors) if other != mode]
+    everywhere = float(np.prod([B.sum(axis=0, dtype=np.float64) for B in others], axis=0).sum())
+    if not isinstance(data, Weighted):
+        return data.row_sums(mode, 1.0), everywhere
+    cast = [np.ascontiguousarray(B, data.dtype) for B in factors]
+    totals = data.excess.variant(dtype=data.dtype).cross(cast, mode).sum(axis=1, dtype=np.float64)
+    return data.row_sums(mode, 1.0), totals + data.unlisted * everywhere
+
+
 def weighted_by(data: Data, vectors: Sequence[np.ndarray | None]) -> Weighted:
     """Data whose entries count as much more as the vectors say, one for each mode, None for 1."""
     if data.sparse:
         raise IncompatibleError(
-            "weights of rows or columns cannot be joined to zeros of a sparse X here, since these would have to be "
-            "listed: pass X as an array, or weights as a sparse matrix of the entries that count"
+            "weights of rows or columns (sample_weight) cannot be joined to zeros of a sparse X here, since these "
+            "would have to be listed: pass X as an array, or weights as a sparse matrix of the entries that count"
         )
     inner = data.entries if isinstance(data, Weighted) else data
     weights = next(data.excess.listed()) if isinstance(data, Weighted) else data.dtype.type(1)

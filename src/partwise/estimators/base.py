@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..data import Data
 from ..data.observed import MISSING
 from ..data.validation import checked_data, is_annotated
-from ..data.weighted import Weighted
 from ..errors import warn
 from ..result import Result
 from ..structures import Structure
@@ -88,16 +85,6 @@ def counting(shape: tuple[int, ...], mask, weights, sample_weight=None) -> dict[
     if not sample_weight.any():
         raise ValueError("sample_weight is zero for all samples, so that none counts: give some a positive one")
     return {"mask": mask, "weights": (sample_weight, *[None] * (len(shape) - 1))}
-
-
-def observed_sums(data: Data, parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """What the observed entries of each slice along the first mode add up to, and all parts there, by their weights."""
-    assert isinstance(data, Weighted)
-    parts = [np.ascontiguousarray(B, data.dtype) for B in parts]
-    held = [np.empty((data.shape[0], parts[0].shape[1]), data.dtype), *parts]
-    everywhere = np.prod([B.sum(axis=0, dtype=np.float64) for B in parts], axis=0).sum()
-    totals = data.excess.variant(dtype=data.dtype).cross(held, 0).sum(axis=1, dtype=np.float64)
-    return data.counted.row_sums(0, 1.0), totals + data.unlisted * everywhere
 
 
 def for_new_samples(stated: Structure | None, name: str, factor: str) -> Structure | None:

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative
 
 from ..data.observed import observed
+from ..data.weighted import observed_sums
 from ..errors import warn
 from ..factorize import factorize
 from ..init import Init
@@ -18,7 +19,7 @@ from ..result import Result
 from ..run.progress import print_line
 from ..solvers import HALS, MU, Solver
 from ..structures import Elastic, Fixed, NonNegative, Structure
-from .base import MISSING_CONSTRAINT, Model, counting, for_new_samples, observed_sums, raise_if_interrupted
+from .base import MISSING_CONSTRAINT, Model, counting, for_new_samples, raise_if_interrupted
 from .sklearn_private import Interval, StrOptions, fit_context
 
 BETA_LOSSES = ("frobenius", "kullback-leibler", "itakura-saito")  # scikit-learn's names
@@ -335,7 +336,7 @@ class NMF(Model):
         if data.complete:
             sums, totals = X.sum(axis=1, dtype=np.float64), H.sum(dtype=np.float64)
         else:
-            sums, totals = observed_sums(data, [H.T])
+            sums, totals = observed_sums(data, [np.empty((X.shape[0], H.shape[0]), X.dtype), H.T], 0)
         sums = np.asarray(sums).reshape(-1, 1) / np.where(totals > 0, totals, 1.0).reshape(-1, 1)
         return np.repeat(sums, H.shape[0], axis=1).astype(X.dtype)
 

@@ -15,6 +15,7 @@ from ..data.names import factor_names
 from ..data.observed import observed
 from ..data.units import product_of_norms
 from ..data.validation import checked_data
+from ..data.weighted import observed_sums
 from ..factorize import factorize, stated_structure
 from ..losses import Loss
 from ..registry import resolve
@@ -23,7 +24,7 @@ from ..result.result import unit_factors
 from ..run.progress import print_line
 from ..solvers import Solver
 from ..structures import Fixed, NonNegative, Structure
-from .base import MISSING_CONSTRAINT, check_weights, counting, for_new_samples, observed_sums, raise_if_interrupted
+from .base import MISSING_CONSTRAINT, check_weights, counting, for_new_samples, raise_if_interrupted
 from .sklearn_private import Interval, fit_context
 
 
@@ -244,11 +245,7 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if resolve("loss", self.loss).quadratic:
             return np.zeros((X.shape[0], rank), dtype=X.dtype)
         data = observed(X, self.missing, **counts).data
-        if data.complete:
-            sums = data.row_sums(0, 1.0)
-            totals = np.prod([B.sum(axis=0, dtype=np.float64) for B in parts], axis=0).sum()
-        else:
-            sums, totals = observed_sums(data, parts)
+        sums, totals = observed_sums(data, [np.empty((X.shape[0], rank), X.dtype), *parts], 0)
         return np.repeat((sums / np.where(totals > 0, totals, 1.0))[:, None], rank, axis=1).astype(X.dtype)
 
     def _learn(self, result: Result) -> np.ndarray:

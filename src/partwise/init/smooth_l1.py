@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .. import kernels
+from ..data.weighted import observed_sums
 from ..kernels.records import PerRow
 from ..problem import Problem
 from ..run.interrupts import yielding
@@ -71,9 +72,8 @@ def rescaled(factors, entries) -> list[np.ndarray]:
 def flat(problem: Problem, factors) -> np.ndarray:
     """Equal weights for the rows of the only free factor, that add up to the row."""
     mode = problem.modes[0]
-    sums = [np.abs(B).sum(axis=0, dtype=np.float64) for other, B in enumerate(factors) if other != mode]
-    whole = float(np.prod(sums, axis=0).sum())
-    return (problem.data.row_sums(mode, 1.0) / (whole or 1.0))[:, None]
+    sums, totals = observed_sums(problem.data, [np.abs(B) for B in factors], mode)
+    return (sums / np.where(totals > 0, totals, 1.0))[:, None]
 
 
 def typical(problem: Problem) -> list[np.ndarray]:
@@ -82,8 +82,8 @@ def typical(problem: Problem) -> list[np.ndarray]:
     data = problem.data
     if problem.separable:
         modes = range(len(data.shape))
-        means = [data.row_sums(mode, 1.0) / np.maximum(data.row_sums(mode, 0.0), 1) for mode in modes]
-        return [np.where(mean > 0, mean, 1.0) for mean in means]
+        pairs = [(data.row_sums(mode, 1.0), data.row_sums(mode, 0.0)) for mode in modes]
+        return [np.divide(sums, counts, out=np.ones_like(sums), where=sums > 0) for sums, counts in pairs]
     sizes = np.concatenate([np.abs(X.values[X.values != 0] * np.float64(X.scale)) for X in data.rows(0)])
     median = float(np.median(sizes)) if sizes.size else 1.0
     return [np.full(dim, median) for dim in data.shape]

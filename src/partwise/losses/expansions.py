@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -157,6 +157,16 @@ class OwnGrams(Smooth):
         rule = PerRow(self.cross), self.gram, box, inner, Chosen(rows)
         (factor,), (gains, squares) = self.beyond.map(kernels.of(A).own_grams, self.at(A), self.mode, *rule)
         return factor, gains, squares
+
+    def grams(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Of each of these rows the number and the Gram matrix, without the ridge."""
+        shared = self.others * self.others.dtype.type(self.most)
+        for X in self.beyond.rows(self.mode):
+            B = self.beyond.others(self.factors, self.mode, X).B
+            for i in rows[(rows >= X.first) & (rows < X.first + X.n_rows)]:
+                here = slice(X.indptr[i - X.first], X.indptr[i - X.first + 1])
+                H = B if X.full else B[X.indices[here]]
+                yield int(i), shared + (H.T * X.values[here].astype(H.dtype)) @ H
 
     def solved(self, A: np.ndarray, cross: np.ndarray, gram: np.ndarray, inner: tuple) -> np.ndarray:
         """Without bounds, with another cross product and another part that the Gram matrices share; from A."""

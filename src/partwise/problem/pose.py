@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..data import Data
 from ..data.names import factor_names
@@ -35,4 +36,6 @@ def pose(data: Data, loss: Loss, structures: Sequence[Structure], rank: int) -> 
             f"Negative values in data passed to partwise: X goes down to {lowest:g}, which nonnegative factors "
             "cannot reproduce. Clip or shift X, or let one factor be signed with structures.Free()."
         )
-    return Problem(loss.held(data, nonnegative), loss, bound, rank)
+    problem = Problem(loss.held(data, nonnegative), loss, bound, rank)
+    # rows that are problems of their own may be seen in small entries alone, which sums over all would drown
+    return replace(problem, data=problem.data.exactly()) if problem.separable else problem

@@ -16,6 +16,8 @@ from ..structures import Elementwise, Structure
 from .problem import Problem, RowUnits
 from .symmetric import pose_as
 
+LEAST = {np.dtype(np.float64): 2.0**-40, np.dtype(np.float32): 2.0**-20}  # unit of a row, the largest being 1
+
 
 def pose_observed(
     symmetric: bool | str, given: Observed, loss: Loss, stated: Sequence[Structure], rank: int
@@ -32,7 +34,8 @@ def pose_observed(
     if symmetric or not (loss.homogeneous and all(map(in_any_units, problem.structures, vectors))):
         weighted = pose_as(symmetric, weighted_by(data, vectors), loss, stated, rank)
         return replace(weighted, weight_exponent=exponent)
-    numbers = [None if vector is None else vector ** (1 / loss.degree) for vector in vectors]
+    least = LEAST[problem.data.stored]
+    numbers = [None if vector is None else in_range(vector ** (1 / loss.degree), least) for vector in vectors]
     values = next(problem.data.listed())
     scaled = problem.data.with_values((values * problem.data.along(numbers)).astype(values.dtype))
     pairs = list(zip(problem.structures, numbers, strict=True))
@@ -68,6 +71,12 @@ def counted_along(data: Data, vectors: Sequence[np.ndarray | None]) -> tuple[np.
 def weighted_mean(values: np.ndarray, weights: np.ndarray, rest: float) -> float:
     """Mean of the absolute values; `rest` is what zeros count that are not among them."""
     return float(weights @ np.abs(values)) / (float(weights.sum()) + rest)
+
+
+def in_range(numbers: np.ndarray, least: float) -> np.ndarray:
+    """Units that can be divided by, 0 apart: so small a weight has no say in the other factors, and less would not
+    either."""
+    return np.where(numbers > 0, np.maximum(numbers, least), 0.0)
 
 
 def in_any_units(structure: Structure, vector: np.ndarray | None) -> bool:

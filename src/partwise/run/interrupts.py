@@ -216,6 +216,12 @@ def yielding() -> Iterator[None]:
             raise
 
 
+def again() -> None:
+    """Let Ctrl-C, which ended a part of the work, speak once more, to what follows it."""
+    if _in_main_thread() and signal.SIGINT in _signals.handlers:
+        _signals.pending[signal.SIGINT] = None
+
+
 def came() -> bool:
     """Whether Ctrl-C was pressed and not acted upon yet; then it has been now."""
     try:

@@ -10,6 +10,7 @@ from .. import kernels
 from ..init import Given, Init
 from ..problem import Factors, Problem
 from ..solvers import Solver
+from . import interrupts
 from .limits import Clock, Limits
 from .loop import Control, solve
 
@@ -32,6 +33,10 @@ def with_scale(problem: Problem, start: Init, solver: Solver, clock: Clock) -> P
         found, _ = solve(problem, [Given(tuple(problem.to_user(factors)))], solver, rng, Control(limits))
         factors, before = found.factors, problem.loss.scale
         problem = replace(problem, loss=problem.loss.estimated(problem.data, factors, n_nonzeros(problem, factors)))
+        if found.status == "interrupted":
+            interrupts.again()  # it was meant for the run
+        if found.failure:
+            raise found.failure
         if close(problem.loss.scale, before) or found.status == "interrupted" or clock.over():
             break
     return problem

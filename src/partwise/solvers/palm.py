@@ -72,6 +72,8 @@ class PALM(HALS):
                 rows,
                 Sweeps(*self.inner(problem, mode, state.tol), False, np.arange(problem.rank)),
             )
+        if problem.separable and isinstance(expansion, OwnGrams):
+            return self.update_rows(problem, mode, state, rows)
         gram, cross = expansion.around(A)
         gram = gram - gram.dtype.type(structure.ridge) * np.eye(problem.rank, dtype=gram.dtype)  # it is in the prox
         known = problem.separable  # for each row, already
@@ -83,6 +85,14 @@ class PALM(HALS):
         factor = A.copy()
         factor[rows] = moved
         return Update(factor, stationarity)
+
+    def update_rows(self, problem, mode, state, rows):
+        """Rows that are problems of their own, each by its own Gram matrix: a majoriser would choose other zeros."""
+        known, factor = state.expansions[mode], state.points[mode].copy()
+        for i, gram in known.grams(rows):
+            own = Quadratic(gram, known.cross[[i]])
+            factor[i] = self.descend_face(problem, mode, state.tol, factor[[i]], own)[0]
+        return Update(factor, 0.0)
 
     def descend_face(self, problem, mode, tol, A, known: Quadratic) -> np.ndarray:
         """Projected steps, and coordinate descent among what they leave nonzero; A itself where that is no descent,

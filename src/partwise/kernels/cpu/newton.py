@@ -291,7 +291,7 @@ def _newton(X, update, panel, sums, inner, start, stop):
             sums_of(first, row, panel, slope)
             for k in range(rank):
                 slope[k] += constant[k] + l2 * w[k]
-            n_parts = join_parts(w, slope, low, high, row, panel, used)
+            n_parts = join_parts(w, slope, 0, low, high, row, panel, used)
             _curvatures(second, row, panel, used, tiles, Q)
             _complete(model, used, slope, l2, low, high, gains if step == 0 else further)
             gained = _minimise(model, used)

@@ -134,7 +134,7 @@ def _newton_kl(X, update, panel, sums, inner, start, stop):
         sums_of(z, row, panel, pulls)
         for k in range(rank):
             pulls[k] = slope[k] - pulls[k]
-        n_parts = join_parts(w, pulls, *bounds, row, panel, used)
+        n_parts = join_parts(w, pulls, 0, *bounds, row, panel, used)
         most, kept = _sweep(row, panel, used, ratios, rule, bounds, 1.0, gains)
         for _ in range(1, inner.sweeps):
             gained, kept = _sweep(row, panel, used, ratios, rule, bounds, kept, further)

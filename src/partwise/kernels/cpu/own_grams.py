@@ -14,7 +14,7 @@ from .. import threads
 from .base import aligned, best_for, bounds_of, compiled, gain, helper, update_of
 from .newton import Tiles, _curvatures, _minimise_exactly, room_for_model
 from .panels import panel_of, tasks
-from .rows import gather_panel, longest, longest_of, no_parts, read_row, room_for, sums_of, take_parts
+from .rows import join_parts, longest, longest_of, no_parts, read_row, room_for, sums_of, take_parts
 from .simd import TILE, combine
 
 NOTHING = 4  # times the rounding of a number: what may be left of it
@@ -60,25 +60,6 @@ def _add_shared(gram, used, slope):
         line, own = gram[used.parts[a]], used.c[a]
         for k in range(line.size):
             slope[k] += own * line[k]
-
-
-@helper
-def _join(slope, l1, low, high, row, panel, used):
-    """Add to the list the components at 0 that gain by leaving it; returns how many it has then."""
-    begun = n = used.number[0]
-    for k in range(low.size):
-        up, down = slope[k] + l1 < 0 and high[k] > 0, slope[k] - l1 > 0 and low[k] < 0
-        if up or down:
-            listed = False
-            for a in range(begun):
-                listed |= used.parts[a] == k
-            if not listed:
-                used.parts[n], used.places[n], used.c[n] = k, (k if panel.whole else n) * panel.stride, 0
-                n += 1
-    used.number[0] = n
-    if not panel.whole and n > begun:
-        gather_panel(row, panel, used, begun)
-    return n
 
 
 @helper
@@ -184,7 +165,7 @@ def _own_grams(X, update, panel, gram, cross, inner, start, stop):
             for k in range(rank):
                 slope[k] -= cross[i, k]
             _add_shared(gram, used, slope)
-            n_parts = _join(slope, l1, low, high, row, panel, used)
+            n_parts = join_parts(w, slope, l1, low, high, row, panel, used)
             if n > 0:
                 _curvatures(row.x, row, panel, used, tiles, model.Q)
             else:

@@ -192,11 +192,12 @@ def take_parts(w, row, panel, used):
 
 
 @helper
-def join_parts(w, slope, low, high, row, panel, used):
-    """Add to the list the components at 0 that would gain by moving, and may; returns how many it has then."""
+def join_parts(w, slope, l1, low, high, row, panel, used):
+    """Add to the list the components at 0 that would gain by moving, and may; returns how many it has then. `l1` is the
+    weight of `|w|`, where that is not in the slope."""
     begun = n = used.number[0]
     for k in range(w.size):
-        wanted = (slope[k] < 0 and high[k] > 0) or (slope[k] > 0 and low[k] < 0)
+        wanted = (slope[k] + l1 < 0 and high[k] > 0) or (slope[k] - l1 > 0 and low[k] < 0)
         if wanted and w[k] == 0:
             listed = False
             for a in range(begun):

@@ -96,7 +96,7 @@ def _smooth_l1(X, update, panel, totals, rule, start, stop):
             if zeros:
                 pulls[k] -= rule.zero * _toll(sums[k] - masses[k], around[k] - covered[k], delta)
             pulls[k] = l1 - pulls[k] if low[k] >= 0 else -1
-        n_parts = join_parts(w, pulls, low, high, row, panel, used)
+        n_parts = join_parts(w, pulls, 0, low, high, row, panel, used)
         for p in range(n_parts):
             k, place, a = parts[p], places[p], c[p]
             zh, q = moments(z, v, H, place, length)
