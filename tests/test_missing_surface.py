@@ -403,7 +403,7 @@ LINES = {
     "full.npy --mask part.npy": r"mask has shape \(3, 20\), and X has shape \(30, 20\)",
     "full.npy --mask nowhere.npy": "nowhere.npy: no such file",
     "full.npy --mask full.npy": "mask says which entries of X are observed, by True and False, or 1 and 0",
-    "full.npy --weights x.npy": "weights contains .* NaN entries",
+    "full.npy --weights x.npy": "weights must be finite numbers >= 0, and .* are NaN or infinite",
 }
 
 

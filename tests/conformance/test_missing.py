@@ -127,7 +127,7 @@ def test_steps_keep_their_promises(problem, solver):
     walk.check_repetition()
 
 
-# plain multiplicative updates take too long, and so do majorisers: of the Huber loss, for which `newton` is there, and of
+# plain multiplicative updates take too long, and so do majorisers: of the Huber loss, which `newton` is for, and of
 # tensors with further structure (some 10^4 iterations)
 LONG = re.compile(
     r".*-mu|.*: huber-.*-(hals|cd|hals, shuffled|gcd|gcd, plain|palm)|tensor: frobenius-(?!nonnegative-).*-(admm|palm)"
