@@ -267,8 +267,9 @@ def test_settings_of_factorize_are_taken_and_data_are_stated_once():
     assert [mode.name for mode in one.modes] == ["cell", "gene"]
     more = held.fit(1, loss="kl", init=one, max_iter=1)
     assert more.fit <= one.fit * (1 + 1e-12)  # a warm start goes on from there
-    with pytest.raises(ValueError, match="have their mask and weights already"):
-        held.fit(2, mask=np.ones(X.shape, bool))
+    for said in ({"mask": np.ones(X.shape, bool)}, {"missing": "zeros"}, {"missing": "nan"}, {"weights": None}):
+        with pytest.raises(ValueError, match=f"fit has {next(iter(said))} from pw.holdout: state it there"):
+            held.fit(2, **said)
     with pytest.raises(ValueError, match="rank must be a whole number"):
         held.fit(0)
     assert repr(held) == "<partwise hold-out: 60 entries of X, 20 x 15, are hidden, 0.2 of those observed>"
@@ -452,6 +453,14 @@ def test_blocks_are_not_predicted_by_neighbours():
 # -- sentences -----------------------------------------------------------------------------------------
 
 
+def test_predictions_of_all_entries_are_taken_where_they_are_hidden():
+    X = np.random.default_rng(0).uniform(size=(12, 8))
+    held = pw.holdout(X, 0.2)
+    result = held.fit(2, random_state=0)
+    assert held.score(result.reconstruct()).value == pytest.approx(held.score(result).value, rel=1e-12)
+    assert held.score(X).value == 0
+
+
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, np.nan, "0.1", None, True])
 def test_a_share_that_is_none_is_refused(share):
     with pytest.raises(ValueError, match="share must be a number between 0 and 1"):
@@ -477,8 +486,13 @@ def test_what_cannot_be_is_said():
         held.score("nmf")
     with pytest.raises(ValueError, match="predictions must be 2 finite numbers"):
         held.score(np.ones(3))
-    with pytest.raises(ValueError, match="needs nonnegative factors"):
-        held.score((-np.ones((4, 1)), np.ones((1, 4))), "kl")
+    for model in ((-np.ones((4, 1)), np.ones((1, 4))), -np.ones((4, 4))):
+        with pytest.raises(ValueError, match=r"KL.* takes predictions >= 0, and the smallest is -1: set"):
+            held.score(model, "kl")
+    with pytest.raises(ValueError, match=r"this NMF is not fitted yet: call its fit first"):
+        held.score(pw.NMF(2))
+    with pytest.raises(ValueError, match=r"or an array of the shape of X, \(4, 4\); got one of shape \(4, 5\)"):
+        held.score(np.ones((4, 5)))
     with pytest.raises(ValueError, match="no value before its delta is estimated"):
         held.score((np.ones((4, 1)), np.ones((1, 4))), "huber")
     with pytest.raises(IncompatibleError, match="zero_weight, is one more way to say what entries count"):

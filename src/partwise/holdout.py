@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
 from .checks import is_number
 from .data.foreign import kruskal_factors
 from .data.hiding import Countable, Grid, countable, entries_at, without
-from .data.names import Mode, factor_names, modes_of
+from .data.names import Mode, factor_names, listed, modes_of
 from .data.observed import Observed, is_among, listing, merged, observed
 from .data.rows import BLOCK
 from .data.units import exponent_of, times_power
@@ -104,6 +106,8 @@ class Holdout:
     def fit(self, rank: int, **settings) -> Result:
         """`factorize` what is left, with any settings of that but `missing`, `mask` and `weights`, which are those of
         this object."""
+        if said := [name for name in ("missing", "mask", "weights") if name in settings]:
+            raise ValueError(f"fit has {listed(said)} from pw.holdout: state it there, and leave it out here")
         return factorize(self.left, rank, **{"modes": self.modes, **settings})
 
     def predict(self, model) -> np.ndarray:
@@ -128,8 +132,8 @@ class Holdout:
 
         Parameters
         ----------
-        model : Result, fitted estimator, factors, or array of shape (n_hidden,)
-            As for `predict`, or predictions as that returns them, of any model.
+        model : Result, fitted estimator, factors, or array of shape (n_hidden,) or that of X
+            As for `predict`, or predictions as that returns them, of any model, or such a model of all entries.
         loss : str, number or Loss, optional
             As for `factorize`. None: that of the Result, or least squares where there is none. Where fits estimate a
             parameter of their own, as the Huber loss does its delta, state one loss to compare them by.
@@ -137,8 +141,13 @@ class Holdout:
         model = getattr(model, "result_", model)
         loss = resolve("loss", loss) if loss is not None else getattr(model, "loss", Frobenius())
         predicted = self.checked(model) if isinstance(model, np.ndarray) else self.predict(model)
-        if why := loss.refuses(float(self.values.min()), bool(predicted.min() >= 0)):
+        if why := loss.refuses(float(self.values.min()), True):
             raise ValueError(f"{why}.")
+        if predicted.min() < 0 and loss.refuses(1.0, False):
+            raise ValueError(
+                f"{loss} takes predictions >= 0, and the smallest is {predicted.min():g}: set those below 0 to a small "
+                "positive number, or score by another loss, such as loss='frobenius'"
+            )
         missed = np.count_nonzero((predicted <= 0) & (self.values > 0)) if loss.infinite_at_zero else 0
         return Score(*self.measured(predicted, loss), loss, self.n_hidden, int(missed))
 
@@ -178,17 +187,15 @@ class Holdout:
         return listing(self.shape, self.places, self.values, self.weights, 0.0)
 
     def checked(self, predicted: np.ndarray) -> np.ndarray:
-        """Predictions of the hidden entries as the user gives them."""
-        if (
-            predicted.shape != (self.n_hidden,)
-            or predicted.dtype.kind not in "biuf"
-            or not np.isfinite(predicted).all()
-        ):
+        """Predictions of the hidden entries as the user gives them, of these or of all entries of X."""
+        here = predicted[self.hidden] if predicted.shape == self.shape else predicted
+        if here.shape != (self.n_hidden,) or here.dtype.kind not in "biuf" or not np.isfinite(here).all():
             raise ValueError(
                 f"predictions must be {self.n_hidden} finite numbers, one for each hidden entry as predict returns "
-                f"them; got an array of shape {predicted.shape} and type {predicted.dtype}"
+                f"them, or an array of the shape of X, {self.shape}; got one of shape {predicted.shape} and type "
+                f"{predicted.dtype}"
             )
-        return predicted.astype(np.float64)
+        return here.astype(np.float64)
 
     def __repr__(self):
         return (
@@ -380,6 +387,8 @@ def factors_of(model, shape: tuple[int, ...]) -> Factors:
     elif isinstance(model, tuple | list) and len(model) == order:
         factors = [np.asarray(A).T if name == "H" else A for A, name in zip(model, factor_names(order), strict=True)]
     else:
+        if isinstance(model, BaseEstimator):
+            raise NotFittedError(f"this {type(model).__name__} is not fitted yet: call its fit first")
         wanted = "(W, H)" if order == 2 else f"{order} factors, each (dim, rank)"
         raise TypeError(f"a model is a Result, a fitted estimator, or {wanted}; got {type(model).__name__}")
     arrays = tuple(np.asarray(A, dtype=np.float64) for A in factors)
