@@ -381,6 +381,47 @@ def test_ctrl_c_ends_a_run_whose_scale_is_being_estimated(monkeypatch):
     assert (result.status, len(calls)) == ("interrupted", 1)
 
 
+def test_large_columns_that_are_hidden_are_no_alarm():
+    """Where they are right, as far as rows and columns tell; and with the parts held nothing can explode."""
+    rng = np.random.default_rng(0)
+    rows, columns = rng.uniform(0.2, 1, 40), rng.uniform(0.2, 1, 12) * np.where(np.arange(12) < 6, 1000, 1)
+    full, seen = np.outer(rows, columns), rng.uniform(size=(40, 12)) < 0.7
+    seen[:, :6] = rows[:, None] < 0.25
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = pw.factorize(full, 1, mask=seen, random_state=0, tol=1e-8)
+        pw.NMF(1, random_state=0).fit(full).transform(full[rows > 0.3], mask=seen[rows > 0.3])
+    assert np.allclose(result.reconstruct(), full, rtol=1e-2)
+
+
+def test_warnings_name_the_modes_of_tensors():
+    cube = np.random.default_rng(0).uniform(size=(4, 5, 6))
+    cube[:, 2:4] = np.nan
+    for modes, told in ((None, "2 slices along mode 2 of"), (["x", "y", "z"], "2 slices along mode y of")):
+        with pytest.warns(UserWarning, match=told):
+            pw.factorize(cube, 1, modes=modes, random_state=0)
+
+
+def test_entries_that_are_not_listed_have_no_loss():
+    """Under Itakura-Saito that of a 0 is infinite, and counts nothing here."""
+    stored = sparse.csr_array(np.where(np.random.default_rng(0).uniform(size=X.shape) < 0.5, X + 0.1, 0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        result = pw.factorize(stored, 3, loss="itakura-saito", missing="zeros", random_state=0, tol=1e-2)
+    assert 0 < result.relative_error < 1
+
+
+def test_a_mask_may_cover_all_that_is_refused():
+    seen = np.random.default_rng(0).uniform(size=X.shape) < 0.7
+    holed = np.where(seen, X, np.nan)
+    expected = pw.factorize(holed, 3, random_state=0)
+    for store in (np.asarray, sparse.csr_array):
+        found = pw.factorize(store(holed), 3, missing=None, mask=seen, random_state=0)
+        assert np.allclose(found.reconstruct(), expected.reconstruct(), atol=1e-2)
+        with pytest.raises(ValueError, match=r"X contains 1 NaN entry: .*missing=None was passed"):
+            pw.factorize(store(holed), 3, missing=None, mask=seen | (np.cumsum(~seen).reshape(X.shape) == 1))
+
+
 # -- what cannot be ------------------------------------------------------------------------------------
 
 

@@ -148,6 +148,29 @@ def test_rows_without_observations_are_0_and_counted():
         model.transform(X[:1])
 
 
+def test_samples_of_which_nothing_is_observed_at_all():
+    for model, data in (
+        *((fitted(loss), X) for loss in LOSSES),
+        (pw.NTF(2), HOLED_CUBE),
+        (pw.Dictionary(3, max_iter=3), FULL),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # three iterations
+            model.fit(data)
+        kind = "rows" if data.ndim == 2 else "slices along mode 1"
+        for options in ({}, {"mask": np.zeros(data[:2].shape, bool)}, {"weights": np.zeros(data[:2].shape)}):
+            with pytest.warns(UserWarning, match=f"nothing is observed in 2 {kind} of X"):
+                W = model.transform(data[:2] if options else np.full(data[:2].shape, np.nan), **options)
+            assert W.shape == (2, model.n_components_) and not W.any()
+        with pytest.raises(ValueError, match="no entry of X is observed"):
+            model.fit(np.full(data.shape, np.nan))
+    shares = pw.NMF(3, structure_W=pw.structures.Simplex(), max_iter=3)
+    with pytest.warns(UserWarning, match="Maximum number of iterations"):
+        shares.fit(X)
+    with pytest.warns(UserWarning, match="nothing is observed in 1 row of X"):
+        assert np.allclose(shares.transform(np.full((1, 20), np.nan)), 1 / 3)
+
+
 class Halved(TransformerMixin, BaseEstimator):
     def fit(self, X, y=None):
         return self
@@ -233,7 +256,8 @@ def test_impute_fills_in_what_is_missing_and_nothing_else():
         assert np.array_equal(filled[SEEN], X.astype(kind)[SEEN])
     counts = np.arange(600).reshape(30, 20)
     assert np.array_equal(result.impute(counts, mask=SEEN)[SEEN], counts[SEEN])
-    assert np.array_equal(result.impute(counts), counts)
+    with pytest.warns(UserWarning, match="nothing was filled in"):
+        assert np.array_equal(result.impute(counts), counts)
 
 
 def test_impute_keeps_frames():
@@ -244,6 +268,33 @@ def test_impute_keeps_frames():
     assert isinstance(filled, pd.DataFrame) and not filled.isna().any(axis=None)
     assert filled["f3"].dtype == frame["f3"].dtype
     pd.testing.assert_frame_equal(filled.where(frame.notna()), frame)
+
+
+def test_impute_fills_in_whole_numbers_of_pandas():
+    frame = pd.DataFrame(X.round(1) * 10)
+    frame[0] = np.arange(30.0)
+    counts, mixed = frame.astype("Int64"), frame.astype({3: "Int8"})
+    result = pw.factorize(frame, 3, random_state=0)
+    for given in (counts, mixed):
+        filled = result.impute(given)
+        assert np.allclose(filled.astype(float), result.impute(frame))
+        assert list(filled.dtypes[1:]) == ["Float64" if kind.kind == "i" else kind for kind in given.dtypes[1:]]
+    assert result.impute(counts).dtypes[0] == "Int64"
+    whole = pd.DataFrame(np.arange(600).reshape(30, 20))
+    assert np.allclose(result.impute(whole, mask=SEEN), np.where(SEEN, whole, result.reconstruct()))
+
+
+def test_impute_knows_weights():
+    weights = SEEN * np.arange(1, 21)
+    result = pw.factorize(FULL, 3, weights=weights, random_state=0)
+    expected = np.where(SEEN, FULL, result.reconstruct())
+    assert np.allclose(result.impute(FULL, weights=weights), expected)
+    assert np.allclose(result.impute(FULL, weights=sparse.csr_array(weights)), expected)
+    rows = np.arange(30) % 3
+    filled = result.impute(FULL, weights=(rows, None))
+    assert np.allclose(filled, np.where(rows[:, None] > 0, FULL, result.reconstruct()))
+    with pytest.warns(UserWarning, match=r"nothing was filled in: .* Say here what was said there: missing='zeros'"):
+        assert np.array_equal(result.impute(sparse.csr_array(FULL)), FULL)
 
 
 def test_impute_tensors():
@@ -398,7 +449,7 @@ def test_files_with_missing_values(line, folder, capsys):
 
 
 LINES = {
-    "x.npy --missing none": "X contains .* NaN entries: finite numbers are needed here",
+    "x.npy --missing none": "X contains .* NaN entries: finite numbers are needed here.* missing=None was passed",
     "x.npy --missing all": "argument --missing: invalid choice: 'all'",
     "full.npy --mask part.npy": r"mask has shape \(3, 20\), and X has shape \(30, 20\)",
     "full.npy --mask nowhere.npy": "nowhere.npy: no such file",

@@ -30,6 +30,10 @@ class NotAMatrixError(TypeError, ValueError):
     """Data that are no matrix of numbers."""
 
 
+class NothingObservedError(ValueError):
+    """Data of which no entry counts."""
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the user's line, and once a line where Python's filters say so, as by default.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .checks import is_positive_int
 from .data.foreign import kruskal_factors
-from .data.names import checked_modes, factor_names, listed, modes_of
+from .data.names import Mode, checked_modes, factor_names, listed, modes_of
 from .data.observed import observed
 from .data.units import times_power
 from .data.validation import (
@@ -41,6 +41,7 @@ from .run.scale import with_scale
 from .solvers import Solver
 from .structures import NonNegative, Structure
 
+WILD, WORTHLESS = 10, 100  # times as large as expected: a model that missing entries do not hold back
 MOST_GREEDY = 10_000_000  # nonzeros times rank: beyond, one part at a time takes longer than ten random starts
 
 
@@ -160,7 +161,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         if symmetric and structure_H is not None:
             raise ValueError(f"with symmetric={symmetric!r} there is one factor: state structure_W, not structure_H")
         problem = pose_observed(symmetric, given, resolve("loss", loss), stated, rank).normalized()
-        warn_if_unobserved(problem)
+        warn_if_unobserved(problem, named)
         rng = checked_random_state(random_state)
         chosen, reason = choose(problem, solver)
         warn_if_overcomplete(problem, chosen)
@@ -212,34 +213,45 @@ def finished(problem: Problem, run: Run, convention: Convention, trim: bool, tol
 
 
 def wildness(problem: Problem, factors: Factors) -> float:
-    """The root mean square of the model over all entries, in units of the largest that is observed; 0 where all are."""
-    if problem.data.complete:
+    """The root mean square of the model over all entries, against what the observed ones let expect: were X of rank
+    one, with observations at random, it would be `r_1 ... r_d / r^(d - 1)`, r that of X and r_i over rows along a mode.
+    0 where all is observed, or one factor alone is to be found."""
+    data, order = problem.data, len(problem.data.shape)
+    if data.complete or len(problem.modes) < 2:
         return 0.0
     square = float(np.sum(np.prod([gram_of(A).astype(np.float64) for A in factors], axis=0)))
-    return float(
-        ratio(math.sqrt(max(square, 0.0) / math.prod(problem.data.shape)), max(map(abs, problem.data.extremes)))
-    )
+    squares, counts = zip(*(data.observed_squares(mode) for mode in range(order)), strict=True)
+    every = squares[0].sum() / max(counts[0].sum(), 1)
+    expected = math.prod(np.mean(ratio(s, c)) / every for s, c in zip(squares, counts, strict=True)) * every
+    return math.sqrt(ratio(max(square, 0.0) / math.prod(data.shape), expected))
 
 
 def warn_if_wild(wild: float) -> None:
-    if wild > 1:
+    if wild > WILD:
         warn(
-            f"where entries are missing the model is {wild:.2g} times the largest observed one on average: the data "
-            "do not hold it back there, and its predictions are worth nothing. Take fewer parts, or add penalties to "
+            f"the model is {wild:.2g} times as large on average as the observed entries of X let expect: where entries "
+            f"are missing the data do not hold it back, and its predictions are "
+            f"{'worth nothing' if wild > WORTHLESS else 'far from the data'}. Take fewer parts, or add penalties to "
             "all factors, such as structures.NonNegative() & structures.L2(0.01)."
         )
 
 
-def warn_if_unobserved(problem: Problem) -> None:
+def warn_if_unobserved(problem: Problem, named: Sequence[Mode] = ()) -> None:
     """Rows along a mode whose factor is to be found, of which nothing is observed, or all has weight 0."""
-    order = len(problem.data.shape)
-    names = ("rows", "columns") if order == 2 else [f"slices along mode {mode}" for mode in range(order)]
     without_weight = [False if units is None else units.numbers == 0 for units in problem.row_units]
     counts = {m: np.count_nonzero(problem.data.unobserved(m) | without_weight[m]) for m in problem.modes}
-    one = ("row", "column") if order == 2 else [f"slice along mode {mode}" for mode in range(order)]
-    if told := [f"{count} {(one if count == 1 else names)[mode]}" for mode, count in counts.items() if count]:
+    warn_of_unobserved({m: count for m, count in counts.items() if count}, len(problem.data.shape), named)
+
+
+def warn_of_unobserved(counts: dict[int, int], order: int, named: Sequence[Mode] = ()) -> None:
+    """`counts`: of how many rows along a mode nothing is observed."""
+    names = [mode.name for mode in named] or list(map(str, range(1, order + 1)))
+    kinds = ("row", "column") if order == 2 else [f"slice along mode {name}" for name in names]
+    plural = ("rows", "columns") if order == 2 else [f"slices along mode {name}" for name in names]
+    if counts:
+        told = listed(f"{count} {(kinds if count == 1 else plural)[mode]}" for mode, count in counts.items())
         warn(
-            f"nothing is observed in {listed(told)} of X: their rows of the factors are 0 where the structures allow, "
+            f"nothing is observed in {told} of X: their rows of the factors are 0 where the structures allow, "
             "and so is the model there. Leave them out if that is not wanted."
         )
 

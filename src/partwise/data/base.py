@@ -137,6 +137,17 @@ class Data(Summarised, ABC):
             known[mode] = np.concatenate([weights_of(X, width) for X in self.rows(mode)])
         return known[mode]
 
+    def observed_squares(self, mode: int) -> tuple[np.ndarray, np.ndarray]:
+        """The sum of the squares of observed entries in each row of X unfolded along `mode`, and their number, (dim,):
+        whatever their weights."""
+        width = math.prod(self.shape) // max(self.shape[mode], 1)
+        plain = [
+            X._replace(weights=(X.weights > 0).astype(X.weights.dtype), unlisted=float(X.unlisted > 0))
+            for X in self.rows(mode)
+        ]
+        squares = [self.kernels.power_sums(X, 2.0)[0][0] for X in plain]
+        return np.concatenate(squares), np.concatenate([weights_of(X, width) for X in plain])
+
     @cached_property
     def beyond(self) -> tuple[float, Data]:
         """What most entries count, and data that list how much more, or less, others do."""

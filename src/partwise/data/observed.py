@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from ..errors import NothingObservedError
 from . import as_data
 from .base import Data
 from .coordinates import Coordinates
 from .dense import Dense
 from .sparse import Sparse
 from .tensor import SparseTensor
-from .validation import as_matrix, checked_data
+from .validation import as_matrix, check_finite, checked_data
 from .weighted import Weighted
 
 MISSING = ("nan", "zeros", None)  # what `missing` may be
@@ -62,26 +63,15 @@ def uniform(weights: np.ndarray) -> bool:
 def observed(X, missing="nan", mask=None, weights=None) -> Observed:
     """Data of X as the user gives it, or made before."""
     if isinstance(X, Observed):
-        if mask is not None or weights is not None:
-            raise ValueError("these data have their mask and weights already: leave out mask and weights")
         return X
     checked_missing(missing)
-    X = checked_data(X, any_order=True, with_nan=missing is not None)
-    counts: list = [] if mask is None else [checked_mask(mask, X.shape)]
-    vectors: tuple[np.ndarray | None, ...] = ()
-    exponent = 0.0
-    if isinstance(weights, tuple):
-        vectors, exponent = checked_vectors(weights, X.shape)
-    elif isinstance(weights, list) and any(vector is None for vector in weights):
-        raise ValueError("weights of rows along each mode are given in a tuple, (row_weights, None) say; got a list")
-    elif weights is not None:
-        given, exponent = checked_weights(weights, X.shape)
-        counts.append(given)
+    X = checked_data(X, any_order=True, missing=missing if mask is None and weights is None else "nan")
+    counts, vectors, exponent = said_of_entries(mask, weights, X.shape)
     counts = [given for given in counts if not (isinstance(given, np.ndarray) and np.all(given == 1))]
-    data = (of_listed if issparse(X) or isinstance(X, SparseTensor) else of_array)(X, missing, counts)
+    data = (of_listed if is_listed(X) else of_array)(X, missing, counts)
     given = Observed(data, vectors, exponent)
     if given.n_observed == 0:
-        raise ValueError("no entry of X is observed: all are missing, masked, or have weight 0")
+        raise NothingObservedError("no entry of X is observed: all are missing, masked, or have weight 0")
     return given
 
 
@@ -93,15 +83,52 @@ def checked_missing(missing) -> None:
         raise ValueError(f"missing must be 'nan', 'zeros' or None, got {missing!r}")
 
 
+def said_of_entries(mask, weights, shape: tuple[int, ...]) -> tuple[list, tuple[np.ndarray | None, ...], float]:
+    """What the mask and the weights say of each entry, what weights of rows along each mode do, and the binary
+    logarithm of the largest weight."""
+    counts = [] if mask is None else [checked_mask(mask, shape)]
+    if weights is None:
+        return counts, (), 0.0
+    if isinstance(weights, tuple):
+        return counts, *checked_vectors(weights, shape)
+    if isinstance(weights, list) and is_list_of_vectors(weights, shape):
+        raise ValueError(
+            "weights of rows along each mode are given in a tuple, (row_weights, column_weights) say, with None for 1; "
+            "got a list"
+        )
+    given, exponent = checked_weights(weights, shape)
+    return [*counts, given], (), exponent
+
+
+def is_list_of_vectors(weights: list, shape: tuple[int, ...]) -> bool:
+    """Whether a list holds one vector for each mode, or None, and is no array of the shape of X."""
+    if any(vector is None for vector in weights):
+        return True
+    sizes = [np.shape(vector) for vector in weights]
+    return sizes == [(dim,) for dim in shape] and (len(sizes), *sizes[0]) != shape
+
+
+def is_listed(X) -> bool:
+    """Whether X is given by its nonzeros."""
+    return issparse(X) or isinstance(X, SparseTensor)
+
+
 def as_counts(given, name: str, shape: tuple[int, ...]):
     """A mask or weights as an array or by their nonzeros, of the shape of X."""
     found = as_matrix(given, name, any_order=True)
-    found = found if issparse(found) or isinstance(found, SparseTensor) else np.asarray(found)
+    found = found if is_listed(found) else np.asarray(found)
     if found.shape != shape:
-        raise ValueError(
-            f"{name} has shape {found.shape}, and X has shape {shape}: give one number for each entry of X"
-        )
+        advice = "give one number for each entry of X"
+        if name == "weights" and found.ndim == 1:
+            advice += f", or a tuple of one vector for each mode: weights={' or '.join(tuples_for(found.size, shape))}"
+        raise ValueError(f"{name} has shape {found.shape}, and X has shape {shape}: {advice}")
     return found
+
+
+def tuples_for(size: int, shape: tuple[int, ...]) -> list[str]:
+    """Ways to give a vector w of so many numbers: for the modes of that size, or for any where there is none."""
+    modes = [mode for mode, dim in enumerate(shape) if dim == size] or range(len(shape))
+    return [f"({', '.join('w' if m == mode else 'None' for m in range(len(shape)))})" for mode in modes]
 
 
 def checked_mask(mask, shape: tuple[int, ...]):
@@ -158,7 +185,7 @@ def moderate_weights(values: np.ndarray, name: str) -> tuple[np.ndarray, float]:
         raise ValueError(f"{name} must be >= 0, and the smallest is {values.min():g}: use 0 for what is not to count")
     largest = float(values.max(initial=0))
     if largest == 0:
-        raise ValueError(f"{name} are all 0, so that no entry of X counts: give some of them a positive one")
+        raise NothingObservedError(f"{name} are all 0, so that no entry of X counts: give some of them a positive one")
     return values / largest, math.log2(largest)
 
 
@@ -172,6 +199,8 @@ def of_array(X: np.ndarray, missing: str | None, counts: list) -> Data:
     for given in [*(s for s in seen if not s.all()), *counts]:
         array = given.toarray() if hasattr(given, "toarray") else given
         weights = array if weights is None else weights * array
+    if missing is None and counts:
+        check_finite(X[np.broadcast_to(weights, X.shape) > 0], "X", X.ndim, missing)
     if weights is None or np.all(weights == 1):
         return as_data(X)
     return of_weighted_array(X, weights.astype(X.dtype))
@@ -204,6 +233,8 @@ def of_listed(X, missing: str | None, counts: list) -> Data:
             places, values, weights, unlisted = joined(shape, places, values, weights, given)
         else:
             weights = weights * looked_up(shape, places, given)
+    if missing is None:
+        check_finite(values[weights > 0], "X", len(shape), missing)
     weights[np.isnan(values)] = 0
     if not unlisted:
         kept = weights > 0
@@ -213,7 +244,7 @@ def of_listed(X, missing: str | None, counts: list) -> Data:
 
 def joined(shape, places, values, weights, given) -> tuple:
     """Entries that are listed or that `given` speaks of, their values and weights, and what others count."""
-    if not (issparse(given) or isinstance(given, SparseTensor)):
+    if not (is_listed(given)):
         least = given.min()  # what is not hidden, or counts as little as any, need not be listed
         uniform = given.max() if np.count_nonzero(given == given.max()) * 2 > given.size else least
         told = np.flatnonzero(given != uniform)
@@ -247,7 +278,7 @@ def merged(places: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 def looked_up(shape, places: np.ndarray, given) -> np.ndarray:
     """What `given` says at some places."""
-    if issparse(given) or isinstance(given, SparseTensor):
+    if is_listed(given):
         return found(places, *places_of(given))
     return given.ravel()[places]
 

@@ -17,6 +17,7 @@ from ..errors import NotAMatrixError
 from .foreign import Entries, foreign
 from .tensor import SparseTensor
 
+NEVER = "never"  # what `missing` is where X can have no missing values
 OFF_DIAGONAL = "off-diagonal"
 SYMMETRIES = (False, True, OFF_DIAGONAL)  # what `symmetric` may be
 INTERVAL = 60.0  # seconds between checkpoints, unless the user says otherwise
@@ -26,10 +27,11 @@ SPARSE = ("csr", "csc")  # other sparse formats are converted
 NOT_FINITE = (("NaN", np.isnan), ("infinite", np.isinf))  # numbers that are none
 
 
-def checked_data(X, name="X", any_order=False, with_nan=False):
+def checked_data(X, name="X", any_order=False, missing: str | None = NEVER):
     """X as a float array or CSR/CSC matrix, of its own precision where that is float32 or float64; where it may have
-    `any_order`, as a tensor too. `with_nan`: NaN is taken, and stands for masked entries too."""
-    X = as_matrix(X, name, any_order, with_nan)
+    `any_order`, as a tensor too. `missing`: as the user says it; where NaN is taken, it stands for masked entries too,
+    and where missing values have no meaning it is NEVER."""
+    X = as_matrix(X, name, any_order, with_nan=missing not in (None, NEVER))
     if not any_order and getattr(X, "ndim", 2) > 2:
         raise not_a_matrix(name, f"got a tensor with {X.ndim} modes, which pw.NTF and pw.factorize take")
     if isinstance(X, SparseTensor):
@@ -47,20 +49,21 @@ def checked_data(X, name="X", any_order=False, with_nan=False):
     if 0 in X.shape:
         raise not_a_matrix(name, f"got a tensor without entries, of shape {X.shape}", any_order)
     values = X.data if issparse(X) else getattr(X, "values", X)
-    check_finite(values, name, X.ndim, with_nan)
+    check_finite(values, name, X.ndim, missing)
     largest = max(values.max(initial=0), -values.min(initial=0)) if values is not X else 0.0
     if largest > np.finfo(X.dtype).max / max(values.size, 1):
-        check_finite(added_up(X), name, X.ndim, with_nan)  # finite numbers so large that sums of them need not be
+        check_finite(added_up(X), name, X.ndim, missing)  # finite numbers so large that sums of them need not be
     return X
 
 
-def check_finite(values: np.ndarray, name: str, order: int, with_nan: bool = False) -> None:
+def check_finite(values: np.ndarray, name: str, order: int, missing: str | None = NEVER) -> None:
     """Raise an error if some of the values of X are not finite, NaN apart where that is taken."""
-    for bad, is_bad in NOT_FINITE if not with_nan else NOT_FINITE[1:]:
+    for bad, is_bad in NOT_FINITE if missing in (None, NEVER) else NOT_FINITE[1:]:
         count = sum(np.count_nonzero(is_bad(rows)) for rows in np.array_split(values, 64))
         if count:
             held = "rows or columns" if order == 2 else "slices"
-            nan = f"Fill them in, or drop the {held} that hold them; factorize and estimators take missing='nan'."
+            refused = "; missing=None was passed, and missing='nan' would leave them out of the fit"
+            nan = f"Fill them in, or drop the {held} that hold them{refused if missing is None else ''}."
             infinite = f"Put NaN in their place if they are missing, or drop the {held} that hold them."
             raise ValueError(
                 f"{name} contains {count} {bad} {'entry' if count == 1 else 'entries'}: finite numbers are needed "

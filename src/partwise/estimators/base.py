@@ -8,9 +8,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..data.names import factor_names
 from ..data.observed import MISSING
 from ..data.validation import checked_data, is_annotated
 from ..errors import warn
+from ..factorize import warn_of_unobserved
 from ..result import Result
 from ..structures import Structure
 from .sklearn_private import StrOptions
@@ -26,7 +28,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _validated(self, X, reset: bool = True):
         """X as `factorize` takes it, with its sentences for what it does not take; the names and the number of features
         are remembered, or compared with those of `fit` unless `reset`."""
-        checked = checked_data(X, with_nan=self.missing is not None)
+        checked = checked_data(X, missing=self.missing)
         # the names of an AnnData object are the columns of a frame without rows
         validate_data(self, X.var[[]].T if is_annotated(X) else X, skip_check_array=True, reset=reset)
         return checked
@@ -85,6 +87,13 @@ def counting(shape: tuple[int, ...], mask, weights, sample_weight=None) -> dict[
     if not sample_weight.any():
         raise ValueError("sample_weight is zero for all samples, so that none counts: give some a positive one")
     return {"mask": mask, "weights": (sample_weight, *[None] * (len(shape) - 1))}
+
+
+def of_nothing(structure: Structure, n_samples: int, rank: int, order: int, dtype) -> np.ndarray:
+    """The factor of samples of which nothing at all is observed: 0 where its structure allows."""
+    warn_of_unobserved({0: n_samples}, order)
+    bound = structure.bind((n_samples, rank), transposed=False, name=factor_names(order)[0])
+    return bound.settle(np.zeros((n_samples, rank), dtype))
 
 
 def for_new_samples(stated: Structure | None, name: str, factor: str) -> Structure | None:

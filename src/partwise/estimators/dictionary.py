@@ -7,13 +7,14 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..errors import NothingObservedError
 from ..factorize import factorize
 from ..init import Init
 from ..result import Result
 from ..run.progress import print_line
 from ..solvers import Solver
-from ..structures import Fixed, NonNegative, Sparse, Structure, UnitNorm
-from .base import MISSING_CONSTRAINT, Model, counting, raise_if_interrupted
+from ..structures import Fixed, Free, NonNegative, Sparse, Structure, UnitNorm
+from .base import MISSING_CONSTRAINT, Model, counting, of_nothing, raise_if_interrupted
 from .sklearn_private import Interval, fit_context
 
 
@@ -161,7 +162,10 @@ class Dictionary(Model):
         H = self.components_.astype(X.dtype, copy=False)
         zeros = np.zeros((X.shape[0], len(H)), dtype=X.dtype)
         counts = counting(X.shape, mask, weights)
-        return self._factorize(X, len(H), structure_H=Fixed(H), solver="palm", init=(zeros, H), **counts).W
+        try:
+            return self._factorize(X, len(H), structure_H=Fixed(H), solver="palm", init=(zeros, H), **counts).W
+        except NothingObservedError:
+            return of_nothing(Free(), len(zeros), len(H), 2, X.dtype)
 
     def _factorize(self, X, rank, **settings) -> Result:
         codes: Structure = Sparse(self.nonzeros, per="item")

@@ -43,6 +43,6 @@ def non_negative_factorization(
     """
     estimator = NMF(n_components=n_components, **params)
     check_parameters(estimator)
-    X = checked_data(X, with_nan=estimator.missing is not None)
+    X = checked_data(X, missing=estimator.missing)
     result = estimator._factorize(X, W, H, update_H, counting(X.shape, mask, weights))
     return result.W, np.ascontiguousarray(result.H), result.n_iter

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_non_neg
 
 from ..data.observed import observed
 from ..data.weighted import observed_sums
-from ..errors import warn
+from ..errors import NothingObservedError, warn
 from ..factorize import factorize
 from ..init import Init
 from ..losses import Loss
@@ -19,7 +19,7 @@ from ..result import Result
 from ..run.progress import print_line
 from ..solvers import HALS, MU, Solver
 from ..structures import Elastic, Fixed, NonNegative, Structure
-from .base import MISSING_CONSTRAINT, Model, counting, for_new_samples, raise_if_interrupted
+from .base import MISSING_CONSTRAINT, Model, counting, for_new_samples, of_nothing, raise_if_interrupted
 from .sklearn_private import Interval, StrOptions, fit_context
 
 BETA_LOSSES = ("frobenius", "kullback-leibler", "itakura-saito")  # scikit-learn's names
@@ -210,7 +210,10 @@ class NMF(Model):
         check_is_fitted(self)
         X = self._validated(X, reset=False)
         H = self.components_.astype(X.dtype, copy=False)
-        return self._factorize(X, None, H, False, counting(X.shape, mask, weights)).W
+        try:
+            return self._factorize(X, None, H, False, counting(X.shape, mask, weights)).W
+        except NothingObservedError:
+            return of_nothing(self._structures(X, False)[0], X.shape[0], len(H), 2, X.dtype)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

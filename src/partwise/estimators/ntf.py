@@ -16,6 +16,7 @@ from ..data.observed import observed
 from ..data.units import product_of_norms
 from ..data.validation import checked_data
 from ..data.weighted import observed_sums
+from ..errors import NothingObservedError
 from ..factorize import factorize, stated_structure
 from ..losses import Loss
 from ..registry import resolve
@@ -24,7 +25,7 @@ from ..result.result import unit_factors
 from ..run.progress import print_line
 from ..solvers import Solver
 from ..structures import Fixed, NonNegative, Structure
-from .base import MISSING_CONSTRAINT, check_weights, counting, for_new_samples, raise_if_interrupted
+from .base import MISSING_CONSTRAINT, check_weights, counting, for_new_samples, of_nothing, raise_if_interrupted
 from .sklearn_private import Interval, fit_context
 
 
@@ -210,21 +211,25 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         held = [held[0].T] if len(held) == 1 else held  # of a matrix, as H
         stated = self.structures[0] if self.structures else None
         first = None if stated is None else resolve("structure", stated)
+        first = nonnegative(for_new_samples(first, "structures[0]", "it"), "A1")
         loss = self.result_.loss  # with what was estimated in `fit`
-        result = self._factorize(
-            X,
-            self.n_components_,
-            structures=[nonnegative(for_new_samples(first, "structures[0]", "it"), "A1"), *map(Fixed, held)],
-            # with the parts held the problem is convex (for 1 <= beta <= 2) and smooth: every solver ends at the same
-            solver="auto" if loss.smooth else self.solver,
-            init=(self._flat(X, parts, counts), *(None for _ in held)) if loss.smooth else loss.start,
-            loss=loss,
-            n_init=1,
-            **counts,
-            normalize=None,
-            sort=False,
-        )
-        return result.factors[0] * self._norms_taken_out(1).astype(X.dtype)
+        try:
+            found = self._factorize(
+                X,
+                self.n_components_,
+                structures=[first, *map(Fixed, held)],
+                # with the parts held the problem is convex (for 1 <= beta <= 2) and smooth: all solvers end at the same
+                solver="auto" if loss.smooth else self.solver,
+                init=(self._flat(X, parts, counts), *(None for _ in held)) if loss.smooth else loss.start,
+                loss=loss,
+                n_init=1,
+                **counts,
+                normalize=None,
+                sort=False,
+            ).factors[0]
+        except NothingObservedError:
+            found = of_nothing(first, X.shape[0], self.n_components_, len(shape), X.dtype)
+        return found * self._norms_taken_out(1).astype(X.dtype)
 
     def inverse_transform(self, X):
         """Slices from weights of shape (n_samples, n_components), as `transform` gives them: an array of the order of
@@ -236,7 +241,7 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return (X @ khatri_rao(parts).T).reshape(len(X), *(len(B) for B in parts))
 
     def _checked(self, X):
-        return checked_data(X, any_order=True, with_nan=self.missing is not None)
+        return checked_data(X, any_order=True, missing=self.missing)
 
     def _flat(self, X, parts: Sequence[np.ndarray], counts) -> np.ndarray:
         """A start for the first factor with the parts held, each row from its own data: 0, or where that is a place

@@ -107,8 +107,8 @@ class Loss(ABC):
         total, width = 0.0, math.prod(data.shape) // data.shape[data.natural]
         for X in data.rows(data.natural):
             total += self.of_constant_rows(X, constant)
-            rest = X.n_rows * width - X.values.size
-            total += rest * X.unlisted * self.value(np.zeros(1), np.full(1, constant), 1.0) if rest else 0.0
+            rest = (X.n_rows * width - X.values.size) * X.unlisted
+            total += rest * self.value(np.zeros(1), np.full(1, constant), 1.0) if rest else 0.0
         return total
 
     def of_constant_rows(self, X: Rows, constant: float) -> float:

@@ -14,6 +14,7 @@ from ..data.base import khatri_rao
 from ..data.names import Mode, factor_names, matrix_only
 from ..data.units import product_of_norms, unit_columns
 from ..data.validation import checked_data
+from ..errors import warn
 from ..losses import Loss
 from ..problem import Factors
 from ..problem.parts import diagonal_weight, part_norms
@@ -93,7 +94,7 @@ class Result:
             )
         return model_of(self.factors)
 
-    def impute(self, X, missing: str | None = "nan", mask=None):
+    def impute(self, X, missing: str | None = "nan", mask=None, weights=None):
         """X with its missing entries filled in by the model, all others as they are.
 
         Parameters
@@ -104,11 +105,14 @@ class Result:
             Which entries are missing, as in `partwise.factorize`.
         mask : array or sparse matrix of bool, optional
             True where an entry is observed, as there.
+        weights : array or sparse matrix, or tuple of vectors, optional
+            Entries of weight 0 are missing, as there.
 
         Returns
         -------
         ndarray, or DataFrame where X is one of pandas
-            Floating-point numbers of the type of X. A sparse X gives an array too.
+            Floating-point numbers of the type of X; whole numbers in the columns of a frame that are complete. A sparse
+            X gives an array too.
 
         Examples
         --------
@@ -121,7 +125,13 @@ class Result:
                [3., 6., 3.],
                [4., 8., 4.]])
         """
-        return filled_in(self.factors, X, missing, mask)
+        filled, n_filled = filled_in(self.factors, X, missing, mask, weights)
+        if self.n_missing and not n_filled:
+            warn(
+                f"nothing was filled in: {self.n_missing} entries were missing in the fit, and none is in this X. Say "
+                "here what was said there: missing='zeros', mask= or weights=."
+            )
+        return filled
 
     def to_tensorly(self):
         """The model as a CP tensor of TensorLy, which has to be installed: factors with columns of norm 1, and
