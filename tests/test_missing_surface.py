@@ -393,7 +393,9 @@ def test_checkpoints_of_other_weights_are_refused(name, loss, tmp_path):
     again = pw.factorize(data, 3, max_iter=8, resume=kept, **settings, **counts)
     assert all(map(np.array_equal, again.factors, whole.factors))
     assert [record.objective for record in again.history] == [record.objective for record in whole.history]
-    with pytest.raises(ArchiveError, match=r"a checkpoint of something else: the (contents|weights)"):
+    with pytest.raises(
+        ArchiveError, match="a checkpoint of something else: which entries of X count, and how much, is"
+    ):
         pw.factorize(data, 3, max_iter=8, resume=kept, **settings, **other)
 
 
@@ -407,7 +409,7 @@ def test_pages_say_how_many_entries_are_missing():
     assert page["headline"].startswith(f"30 × 20 data, {100 * SEEN.mean():.3g}% observed, in 3 parts")
     assert "nan" not in str({k: v for k, v in page.items() if not str(v).startswith("data:")}).lower()
     weighted = pw.factorize(FULL, 3, weights=(WEIGHTS, None), random_state=0)
-    assert entries_that_count(weighted) == "they count by weights"
+    assert entries_that_count(weighted) == "the loss of each is multiplied by its weight"
 
 
 def fit(folder, arguments, capsys):
@@ -424,6 +426,7 @@ def folder(tmp_path, monkeypatch):
     np.save(tmp_path / "full.npy", FULL)
     np.save(tmp_path / "seen.npy", SEEN)
     np.save(tmp_path / "part.npy", SEEN[:3])
+    np.save(tmp_path / "row.npy", WEIGHTS)
     io.mmwrite(tmp_path / "stored.mtx", sparse.coo_array(np.where(SEEN, FULL, 0)))
     io.mmwrite(tmp_path / "pattern.mtx", sparse.coo_array(SEEN.astype(int)))
     sparse.save_npz(tmp_path / "weights.npz", sparse.csr_array(SEEN * 2.0))
@@ -448,10 +451,25 @@ def test_files_with_missing_values(line, folder, capsys):
     assert "optimality" not in told
 
 
+@pytest.mark.parametrize("turned", [[], ["--transpose"]], ids=["", "transposed"])
+def test_tables_are_filled_in(turned, folder, capsys):
+    frame = pd.DataFrame(X, columns=[f"f, {j}" for j in range(20)])
+    frame.to_csv(folder / "named.csv", index=False)
+    status, err, _ = fit(folder, [str(folder / "named.csv"), "--impute", str(folder / "filled.csv"), *turned], capsys)
+    assert (status, err) == (0, "")
+    W, H = (np.load(folder / "out" / f"{name}.npy") for name in "WH")
+    filled = pd.read_csv(folder / "filled.csv")
+    assert list(filled.columns) == list(frame.columns)
+    assert np.array_equal(filled.to_numpy()[SEEN], X[SEEN])
+    assert np.allclose(filled.to_numpy()[~SEEN], ((W @ H).T if turned else W @ H)[~SEEN])
+
+
 LINES = {
     "x.npy --missing none": "X contains .* NaN entries: finite numbers are needed here.* missing=None was passed",
     "x.npy --missing all": "argument --missing: invalid choice: 'all'",
     "full.npy --mask part.npy": r"mask has shape \(3, 20\), and X has shape \(30, 20\)",
+    "full.npy --weights row.npy": r"row.npy holds an array of shape \(30,\) and type .*, where a matrix",
+    "x.npy --impute filled.npy": "filled.npy: tables are written to .csv or .tsv",
     "full.npy --mask nowhere.npy": "nowhere.npy: no such file",
     "full.npy --mask full.npy": "mask says which entries of X are observed, by True and False, or 1 and 0",
     "full.npy --weights x.npy": "weights must be finite numbers >= 0, and .* are NaN or infinite",

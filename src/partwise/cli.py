@@ -25,7 +25,7 @@ from .datasets import make_swimmer
 from .errors import warn
 from .factorize import factorize
 from .io import read, write_result
-from .io.write import checked_folder, summary
+from .io.write import checked_folder, checked_table, summary, write_table
 from .registry import INITS, LOSSES, SOLVERS, resolve
 from .result import Result
 from .result.certificate import Optimality
@@ -190,9 +190,18 @@ def add_counts(fit_: argparse.ArgumentParser) -> None:
         help="entries that are missing, and do not count: nan (in text also empty cells, NA and the like), zeros for "
         "what a sparse file does not list too, as in ratings, or none: NaN is then refused",
     )
-    fit_.add_argument("--mask", metavar="FILE", help="1 where an entry is observed, 0 where not: as large as the data")
     fit_.add_argument(
-        "--weights", metavar="FILE", help="how much each entry counts, >= 0, as large as the data; 0 if not listed"
+        "--mask",
+        metavar="FILE",
+        help="1 where an entry is observed, 0 where not: a table as large as the data, turned with it by --transpose",
+    )
+    fit_.add_argument(
+        "--weights",
+        metavar="FILE",
+        help="how much each entry counts, >= 0, 0 if not listed: as large as the data, turned with it by --transpose",
+    )
+    fit_.add_argument(
+        "--impute", metavar="FILE", help="write the data with missing entries filled in to this .csv or .tsv"
     )
 
 
@@ -294,7 +303,9 @@ def fit(options) -> int:
     checked_folder(options.out)
     title = options.title or f"The parts of {Path(options.file).name}"
     report = {"title": title, "image_shape": options.image, "feature_names": names}
-    return deliver(partial(factorized, X, options), X, options, say, report)
+    if options.impute:
+        checked_table(options.impute)
+    return deliver(partial(factorized, X, options, table.feature_names), X, options, say, report)
 
 
 def deliver(fitted: Callable[[], Result], X, options, say, report: dict) -> int:
@@ -313,7 +324,7 @@ def deliver(fitted: Callable[[], Result], X, options, say, report: dict) -> int:
 
 def check_order(options, order: int) -> None:
     """Whether what is for matrices, or names a factor, goes with the data."""
-    for name in ("transpose", "image", "structure_w", "structure_h"):
+    for name in ("transpose", "image", "impute", "structure_w", "structure_h"):
         if getattr(options, name) and (why := matrix_only(f"--{name.replace('_', '-')}", order)):
             raise ValueError(why + (": use --structure MODE:S" if name.startswith("structure") else ""))
     factor, names = options.normalize.partition(":")[0], factor_names(order)
@@ -344,12 +355,17 @@ def structures_by_mode(options, order: int) -> list[str | None] | None:
     return found
 
 
-def factorized(X, options) -> Result:
+def factorized(X, options, names: list[str] | None) -> Result:
     def counts(path: str | None) -> Any:
         X: Any = read(path).X if path else None
         return X.T if path and options.transpose else X
 
-    return factorize(
+    said = {
+        "missing": None if options.missing == "none" else options.missing,
+        "mask": counts(options.mask),
+        "weights": counts(options.weights),
+    }
+    result = factorize(
         X,
         options.rank,
         loss=options.loss,
@@ -358,9 +374,7 @@ def factorized(X, options) -> Result:
         structures=structures_by_mode(options, X.ndim),
         modes=options.modes,
         symmetric=options.symmetric,
-        missing=None if options.missing == "none" else options.missing,
-        mask=counts(options.mask),
-        weights=counts(options.weights),
+        **said,
         solver=options.solver,
         init=options.init,
         n_init=options.n_init,
@@ -376,6 +390,10 @@ def factorized(X, options) -> Result:
         sort=not options.no_sort,
         random_state=options.seed,
     )
+    if options.impute:
+        filled = result.impute(X, **said)
+        write_table(options.impute, filled.T if options.transpose else filled, names)
+    return result
 
 
 def normalization(text: str) -> str | tuple[str, str] | None:

@@ -22,6 +22,11 @@ def matrix_only(what: str, order: int) -> str | None:
     return None if order == 2 else f"{what} is for matrices, and X has {order} modes"
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 part`, `2 parts`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def listed(words: Iterable[str]) -> str:
     """`a, b and c`."""
     *first, last = words

@@ -52,8 +52,11 @@ def read(path: str | Path, key: str | None = None) -> Table:
     table = reader(path, key) if reader is read_npz else reader(path)
     with naming(path):
         X = table.X if isinstance(table.X, SparseTensor) else as_matrix(table.X, "its content", any_order=True)
-        if X.ndim < 2 or X.dtype.kind not in "biuf" or 0 in X.shape:
-            raise ValueError(f"it holds an array of shape {X.shape} and type {X.dtype}")
+    if X.ndim < 2 or X.dtype.kind not in "biuf" or 0 in X.shape:
+        raise ValueError(
+            f"{path.name} holds an array of shape {X.shape} and type {X.dtype}, where a matrix or tensor of numbers is "
+            "needed"
+        )
     return Table(X, table.feature_names)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import os
@@ -51,6 +52,26 @@ def checked_file(path: str | Path) -> Path:
     if not os.access(path if path.exists() else folder, os.W_OK):
         raise ValueError(f"cannot write {path}: you may not write there, name another place")
     return path
+
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}  # of cells, by the ending of a file
+
+
+def checked_table(path: str | Path) -> Path:
+    """A file that a table can be written to, by its ending."""
+    path = checked_file(path)
+    if path.suffix.lower() not in SEPARATORS:
+        raise ValueError(f"cannot write {path}: tables are written to {' or '.join(SEPARATORS)}")
+    return path
+
+
+def write_table(path: str | Path, X: np.ndarray, names: list[str] | None = None) -> None:
+    """A matrix as text that reads back exact to the bit, with names of its columns, if any, in the first line."""
+    path = checked_table(path)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file, delimiter=SEPARATORS[path.suffix.lower()])
+        lines.writerows([names] if names else [])
+        lines.writerows(X.tolist())
 
 
 def as_path(path: str | Path) -> Path:

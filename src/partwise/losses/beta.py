@@ -91,7 +91,10 @@ class Divergence(Loss):
         if self.beta == 2:
             return None
         if lowest < 0:
-            return f"Negative values in data passed to partwise: X goes down to {lowest:g}, and {self} needs X >= 0"
+            return (
+                f"Negative values in data passed to partwise: X goes down to {lowest:g}, and {self} needs X >= 0; if "
+                "such values mean that an entry is missing, put NaN in their place, or use mask="
+            )
         if lowest == 0 and self.beta <= 0:
             return (
                 "When beta_loss <= 0 and X contains zeros, the solver may diverge. Please add small values to X, or "

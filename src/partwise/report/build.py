@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from ..data.names import Mode, factor_names, matrix_only
+from ..data.names import Mode, counted, factor_names, matrix_only
 from ..io.write import checked_file, checked_names, summary
 from ..metrics import sparsity
 from ..problem.parts import diagonal_weight
@@ -63,7 +63,8 @@ def build(
     about = summary(result, optimality)
     return {
         "title": title,
-        "headline": f"{' × '.join(map(str, result.shape))} data{result.kind} in {result.rank} parts, {result.quality}",
+        "headline": f"{' × '.join(map(str, result.shape))} data{result.kind} in {counted(result.rank, 'part')}, "
+        f"{result.quality}",
         "facts": [
             ("loss", about["loss"]),
             *([("model", symmetric_model(result))] if result.symmetric else []),
@@ -102,7 +103,8 @@ def entries_that_count(result: Result) -> str:
     """How many entries of X are observed, and whether weights say how much they count."""
     seen, every = result.n_observed, math.prod(result.shape)
     told = f"{seen:,} of {every:,} observed; the others are missing, and count neither in the fit nor in errors"
-    return "; ".join([*([told] if result.n_missing else []), *(["they count by weights"] if result.weighted else [])])
+    weighted = "the loss of each is multiplied by its weight"
+    return "; ".join([*([told] if result.n_missing else []), *([weighted] if result.weighted else [])])
 
 
 def named_modes(result: Result, feature_names) -> tuple[Mode, ...]:

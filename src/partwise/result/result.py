@@ -11,7 +11,7 @@ import numpy as np
 
 from ..data import as_data
 from ..data.base import khatri_rao
-from ..data.names import Mode, factor_names, matrix_only
+from ..data.names import Mode, counted, factor_names, matrix_only
 from ..data.units import product_of_norms, unit_columns
 from ..data.validation import checked_data
 from ..errors import warn
@@ -214,8 +214,8 @@ class Result:
 
     def __repr__(self):
         return (
-            f"<partwise result: {' x '.join(map(str, self.shape))}{self.kind} in {self.rank} parts, {self.quality}, "
-            f"{self.status} after {self.n_iter} iterations of {self.solver}>"
+            f"<partwise result: {' x '.join(map(str, self.shape))}{self.kind} in {counted(self.rank, 'part')}, "
+            f"{self.quality}, {self.status} after {counted(self.n_iter, 'iteration')} of {self.solver}>"
         )
 
     @property

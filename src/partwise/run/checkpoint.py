@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ..data import Data
+from ..data.weighted import Weighted
 from ..errors import ArchiveError, warn
 from ..init import Init
 from ..io.archive import clear_unfinished, destination, kind_of, read_archive, write_archive
@@ -168,9 +170,11 @@ def identity_of(problem: Problem, **settings: Any) -> dict[str, Any]:
         "the version of partwise": __version__,
         "the shape of X": " x ".join(map(str, problem.data.shape)),
         "the type of X": str(problem.data.dtype),
-        "the contents of X": fingerprint(*problem.data.arrays),
+        "which entries of X count, and how much,": fingerprint(
+            problem.weight_exponent, *units, *counts_of(problem.data)
+        ),
+        "the contents of X": fingerprint(*entries_of(problem.data).arrays),
         "the memory order of X": "by rows" if problem.data.arrays[0].flags.c_contiguous else "by columns",
-        "the weights of entries": fingerprint(problem.weight_exponent, *units),
         "the rank": problem.rank,
         "the loss": repr(problem.loss),
         "the symmetry": problem.symmetric,
@@ -179,6 +183,16 @@ def identity_of(problem: Problem, **settings: Any) -> dict[str, Any]:
         "the code of the projections": fingerprint(*functions_in(problem.structures)),
         **{f"the setting {name}": value for name, value in settings.items()},
     }
+
+
+def entries_of(data: Data) -> Data:
+    """The data without their weights."""
+    return data.entries if isinstance(data, Weighted) else data
+
+
+def counts_of(data: Data) -> tuple:
+    """How much the entries count."""
+    return (*data.excess.arrays, data.unlisted) if isinstance(data, Weighted) else ()
 
 
 def name_of(start: Init) -> str:
