@@ -418,6 +418,8 @@ def test_a_mask_may_cover_all_that_is_refused():
     for store in (np.asarray, sparse.csr_array):
         found = pw.factorize(store(holed), 3, missing=None, mask=seen, random_state=0)
         assert np.allclose(found.reconstruct(), expected.reconstruct(), atol=1e-2)
+        for model in (pw.NMF(3, missing=None, random_state=0, tol=0.1), pw.NTF(3, missing=None, tol=0.1)):
+            assert np.isfinite(model.fit(store(holed), mask=seen).transform(store(holed[:5]), mask=seen[:5])).all()
         with pytest.raises(ValueError, match=r"X contains 1 NaN entry: .*missing=None was passed"):
             pw.factorize(store(holed), 3, missing=None, mask=seen | (np.cumsum(~seen).reshape(X.shape) == 1))
 
@@ -439,6 +441,8 @@ def test_a_mask_may_cover_all_that_is_refused():
         ({"weights": (np.ones(60), np.ones(60))}, "one vector for each mode of X, of 60, 40 numbers"),
         ({"weights": [np.ones(60), None]}, "given in a tuple"),
         ({"weights": [np.ones(60), np.ones(40)]}, "given in a tuple"),
+        ({"X": np.where(SEEN, X, -999)}, r"X goes down to -999, .* that an entry is missing, put NaN in their place"),
+        ({"X": np.where(SEEN, X, -999), "loss": "kl"}, r"KL.* needs X >= 0; if such values mean that an entry is miss"),
         ({"weights": np.ones(40)}, r"or a tuple of one vector for each mode: weights=\(None, w\)$"),
         ({"weights": np.ones(7)}, r"weights=\(w, None\) or \(None, w\)$"),
         ({"weights": (np.ones(60),)}, "one vector for each mode of X"),
@@ -457,7 +461,7 @@ def test_a_mask_may_cover_all_that_is_refused():
 )
 def test_what_cannot_be_is_said(said, sentence):
     with pytest.raises(ValueError, match=sentence):
-        pw.factorize(X, RANK, **said)
+        pw.factorize(**{"X": X, "rank": RANK} | said)
 
 
 def test_what_is_no_number_is_said():

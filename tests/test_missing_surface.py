@@ -402,6 +402,10 @@ def test_checkpoints_of_other_weights_are_refused(name, loss, tmp_path):
 # -- files, pages and the command line -----------------------------------------------------------------
 
 
+def test_one_part_is_not_parts():
+    assert "in 1 part, relative" in repr(pw.factorize(X, 1, random_state=0))
+
+
 def test_pages_say_how_many_entries_are_missing():
     page = build(pw.factorize(X, 3, random_state=0), "Holes")
     facts = dict(page["facts"])

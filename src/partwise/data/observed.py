@@ -65,7 +65,7 @@ def observed(X, missing="nan", mask=None, weights=None) -> Observed:
     if isinstance(X, Observed):
         return X
     checked_missing(missing)
-    X = checked_data(X, any_order=True, missing=missing if mask is None and weights is None else "nan")
+    X = checked_data(X, any_order=True, missing=provisional(missing, mask, weights))
     counts, vectors, exponent = said_of_entries(mask, weights, X.shape)
     counts = [given for given in counts if not (isinstance(given, np.ndarray) and np.all(given == 1))]
     data = (of_listed if is_listed(X) else of_array)(X, missing, counts)
@@ -81,6 +81,11 @@ def observed(X, missing="nan", mask=None, weights=None) -> Observed:
 def checked_missing(missing) -> None:
     if not (missing is None or (isinstance(missing, str) and missing in MISSING)):
         raise ValueError(f"missing must be 'nan', 'zeros' or None, got {missing!r}")
+
+
+def provisional(missing: str | None, mask, weights) -> str | None:
+    """How to take NaN before the mask and the weights are looked at: they may cover all that `missing` refuses."""
+    return missing if mask is None and weights is None else "nan"
 
 
 def said_of_entries(mask, weights, shape: tuple[int, ...]) -> tuple[list, tuple[np.ndarray | None, ...], float]:

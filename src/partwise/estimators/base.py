@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..data.names import factor_names
-from ..data.observed import MISSING
+from ..data.observed import MISSING, provisional
 from ..data.validation import checked_data, is_annotated
 from ..errors import warn
 from ..factorize import warn_of_unobserved
@@ -25,10 +25,10 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     missing: str | None  # as `factorize` has it
 
-    def _validated(self, X, reset: bool = True):
+    def _validated(self, X, mask, weights, reset: bool = True):
         """X as `factorize` takes it, with its sentences for what it does not take; the names and the number of features
         are remembered, or compared with those of `fit` unless `reset`."""
-        checked = checked_data(X, missing=self.missing)
+        checked = checked_data(X, missing=provisional(self.missing, mask, weights))
         # the names of an AnnData object are the columns of a frame without rows
         validate_data(self, X.var[[]].T if is_annotated(X) else X, skip_check_array=True, reset=reset)
         return checked

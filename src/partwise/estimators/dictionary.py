@@ -140,7 +140,7 @@ class Dictionary(Model):
     @fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X, y=None, *, sample_weight=None, mask=None, weights=None):
         """Learn the atoms and return the codes of X, (n_samples, n_components)."""
-        X = self._validated(X)
+        X = self._validated(X, mask, weights)
         atoms = UnitNorm(per="component")
         result = self._factorize(
             X,
@@ -158,7 +158,7 @@ class Dictionary(Model):
         """The codes of X in the atoms, each row on its own, from what is observed of it: orthogonal matching pursuit,
         then exchanges of atoms while they gain."""
         check_is_fitted(self)
-        X = self._validated(X, reset=False)
+        X = self._validated(X, mask, weights, reset=False)
         H = self.components_.astype(X.dtype, copy=False)
         zeros = np.zeros((X.shape[0], len(H)), dtype=X.dtype)
         counts = counting(X.shape, mask, weights)

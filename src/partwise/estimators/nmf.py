@@ -201,14 +201,14 @@ class NMF(Model):
             How much the loss of each entry counts, >= 0; what a sparse one does not store counts nothing. A pair is
             weights of rows and of columns, or None.
         """
-        X = self._validated(X)
+        X = self._validated(X, mask, weights)
         return self._learn(self._factorize(X, W, H, True, counting(X.shape, mask, weights, sample_weight)))
 
     def transform(self, X, *, mask=None, weights=None):
         """The best W for X with the parts held, each row on its own, from what is observed of it; `mask` and `weights`
         are those of `fit_transform`. A row of which nothing is observed is 0."""
         check_is_fitted(self)
-        X = self._validated(X, reset=False)
+        X = self._validated(X, mask, weights, reset=False)
         H = self.components_.astype(X.dtype, copy=False)
         try:
             return self._factorize(X, None, H, False, counting(X.shape, mask, weights)).W

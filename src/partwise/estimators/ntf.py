@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data.base import khatri_rao
 from ..data.names import factor_names
-from ..data.observed import observed
+from ..data.observed import observed, provisional
 from ..data.units import product_of_norms
 from ..data.validation import checked_data
 from ..data.weighted import observed_sums
@@ -181,7 +181,7 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             How much the loss of each entry counts, >= 0; what a sparse one does not store counts nothing. A tuple has
             one vector for each mode, or None.
         """
-        shape = () if sample_weight is None else self._checked(X).shape
+        shape = () if sample_weight is None else self._checked(X, mask, weights).shape
         result = self._factorize(
             X,
             self.n_components,
@@ -200,7 +200,7 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """The first factor for other slices along the first mode, with the other factors held: each slice on its own,
         from what is observed of it, in the scale of `fit_transform`. A slice of which nothing is observed is 0."""
         check_is_fitted(self)
-        X, counts = self._checked(X), counting((), mask, weights)
+        X, counts = self._checked(X, mask, weights), counting((), mask, weights)
         parts, shape = self.result_.factors[1:], self.result_.shape
         if X.shape[1:] != shape[1:]:
             raise ValueError(
@@ -240,8 +240,8 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         parts = self.factors_[1:]
         return (X @ khatri_rao(parts).T).reshape(len(X), *(len(B) for B in parts))
 
-    def _checked(self, X):
-        return checked_data(X, any_order=True, missing=self.missing)
+    def _checked(self, X, mask, weights):
+        return checked_data(X, any_order=True, missing=provisional(self.missing, mask, weights))
 
     def _flat(self, X, parts: Sequence[np.ndarray], counts) -> np.ndarray:
         """A start for the first factor with the parts held, each row from its own data: 0, or where that is a place

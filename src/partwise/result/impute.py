@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..data.base import khatri_rao
-from ..data.observed import checked_missing, is_listed, places_of, said_of_entries
+from ..data.observed import checked_missing, is_listed, places_of, provisional, said_of_entries
 from ..data.rows import BLOCK
 from ..data.validation import check_finite, checked_data
 from ..problem import Factors
@@ -18,7 +18,7 @@ MOST_ENTRIES = 1 << 30  # of an array that is made here
 def filled_in(factors: Factors, X, missing: str | None, mask, weights):
     """X with its missing entries from the model, as a new array, or a frame of pandas where it is one; and how many."""
     checked_missing(missing)
-    checked = checked_data(X, any_order=True, missing=missing if mask is None and weights is None else "nan")
+    checked = checked_data(X, any_order=True, missing=provisional(missing, mask, weights))
     shape = tuple(len(A) for A in factors)
     if checked.shape != shape:
         raise ValueError(
