@@ -239,7 +239,7 @@ def warn_if_wild(wild: float) -> None:
 def warn_if_unobserved(problem: Problem, named: Sequence[Mode] = ()) -> None:
     """Rows along a mode whose factor is to be found, of which nothing is observed, or all has weight 0."""
     without_weight = [False if units is None else units.numbers == 0 for units in problem.row_units]
-    counts = {m: np.count_nonzero(problem.data.unobserved(m) | without_weight[m]) for m in problem.modes}
+    counts = {m: int(np.count_nonzero(problem.data.unobserved(m) | without_weight[m])) for m in problem.modes}
     warn_of_unobserved({m: count for m, count in counts.items() if count}, len(problem.data.shape), named)
 
 

@@ -204,8 +204,8 @@ def of_array(X: np.ndarray, missing: str | None, counts: list) -> Data:
     for given in [*(s for s in seen if not s.all()), *counts]:
         array = given.toarray() if hasattr(given, "toarray") else given
         weights = array if weights is None else weights * array
-    if missing is None and counts:
-        check_finite(X[np.broadcast_to(weights, X.shape) > 0], "X", X.ndim, missing)
+    if missing is None:
+        check_finite(X if weights is None else X[weights > 0], "X", X.ndim, missing)
     if weights is None or np.all(weights == 1):
         return as_data(X)
     return of_weighted_array(X, weights.astype(X.dtype))

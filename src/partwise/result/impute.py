@@ -70,7 +70,7 @@ def in_frame(X, values: np.ndarray, holes: np.ndarray):
     """A frame of pandas with these values in its holes; columns of whole numbers that have any become real numbers."""
     kinds = {
         name: "float64" if isinstance(kind, np.dtype) else "Float64"  # a type of pandas, as before
-        for name, kind, holed in zip(X.columns, X.dtypes, holes.any(axis=0), strict=True)
+        for name, kind, holed in zip(X.columns, X.dtypes, np.any(holes, axis=0).tolist(), strict=True)
         if holed and kind.kind in "iub"
     }
     return X.astype(kinds).where(~holes, values)
