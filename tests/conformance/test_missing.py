@@ -117,14 +117,7 @@ def test_every_solver_takes_what_it_is_for():
 
 @sampled(COMPATIBLE)
 def test_steps_keep_their_promises(problem, solver):
-    walk = Walk(problem, solver, 40 if isinstance(solver, ADMM) else 20)
-    walk.check_descent()
-    walk.check_feasibility()
-    walk.check_reported_objectives()
-    walk.check_reported_stationarity()
-    walk.check_random_numbers()
-    walk.check_arrays_of_earlier_steps()
-    walk.check_repetition()
+    Walk(problem, solver, 40 if isinstance(solver, ADMM) else 20).check()
 
 
 # plain multiplicative updates take too long, and so do majorisers: of the Huber loss, which `newton` is for, and of

@@ -120,6 +120,16 @@ class Walk:
             self.copies.append([A.copy() for A in self.factors[-1]])
         self.drew = not all(np.array_equal(a, b) for a, b in zip(drawn, rng.get_state()[1:3], strict=True))
 
+    def check(self):
+        """All of what follows."""
+        self.check_descent()
+        self.check_feasibility()
+        self.check_reported_objectives()
+        self.check_reported_stationarity()
+        self.check_random_numbers()
+        self.check_arrays_of_earlier_steps()
+        self.check_repetition()
+
     def check_descent(self):
         objective = np.array([self.problem.objective(self.factors[0]), *(step.objective for step in self.steps)])
         if self.solver.monotone:
@@ -157,14 +167,7 @@ class Walk:
 
 @triples
 def test_steps_keep_their_promises(problem, solver):
-    walk = Walk(problem, solver)
-    walk.check_descent()
-    walk.check_feasibility()
-    walk.check_reported_objectives()
-    walk.check_reported_stationarity()
-    walk.check_random_numbers()
-    walk.check_arrays_of_earlier_steps()
-    walk.check_repetition()
+    Walk(problem, solver).check()
 
 
 # descent within structures that tie entries is how `admm` ends, too
