@@ -13,7 +13,7 @@ import numpy as np
 from .. import kernels
 from ..kernels.records import Box, Chosen, PerRow
 
-MOSTLY = 0.65  # share of the weight there would be if all entries counted most
+MOSTLY = 0.55  # share of the weight there would be if all entries counted most
 WILD = 1e3  # times |X|^2, where entries count
 
 
