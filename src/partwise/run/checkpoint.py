@@ -84,21 +84,32 @@ class CheckpointWriter:
         warn(f"the checkpoint {self.path} could not be written ({error}); the run goes on without it", RuntimeWarning)
 
 
-def check_place(path: Path) -> None:
-    """Whether a checkpoint can be written there, now rather than an hour later, and nothing is lost by it."""
+def check_place(path: Path, kind: str = "checkpoint") -> None:
+    """Whether a checkpoint can be written there, now rather than an hour later, and nothing is lost by it; `kind`: that
+    of older ones, which may be replaced."""
     place = destination(path)
     if not place.parent.is_dir():
         raise ValueError(f"the checkpoint {path} cannot be written: {place.parent} is not a folder")
     if not os.access(place.parent, os.W_OK):
         raise ValueError(f"the checkpoint {path} cannot be written: {place.parent} is not a folder to write in")
-    if place.exists() and place.stat().st_size and kind_of(place) != "checkpoint":
+    if place.exists() and place.stat().st_size and kind_of(place) != kind:
         raise ValueError(f"the checkpoint {path} would replace a file that is none: name another, or delete it first")
 
 
 def read_checkpoint(path: str | Path, identity: dict[str, Any], problem: Problem, solver: Solver) -> Snapshot:
     """The snapshot in a file, if it is of the same problem."""
     about, arrays = read_archive(path, "checkpoint")
-    kept = about.get("identity")
+    check_identity(path, about.get("identity"), identity)
+    try:
+        snapshot = decode(about.get("snapshot"), arrays)
+        check_snapshot(snapshot, problem, solver)
+    except Exception as error:
+        raise ArchiveError(f"{path} holds no whole snapshot: {error}") from error
+    return snapshot
+
+
+def check_identity(path: str | Path, kept: Any, identity: dict[str, Any]) -> None:
+    """Whether a checkpoint is of what is to be done here."""
     if not isinstance(kept, dict):
         raise ArchiveError(f"{path} does not say what it is a checkpoint of")
     differences = [
@@ -108,12 +119,6 @@ def read_checkpoint(path: str | Path, identity: dict[str, Any], problem: Problem
     ]
     if differences:
         raise ArchiveError(f"{path} is a checkpoint of something else: {'; '.join(differences)}")
-    try:
-        snapshot = decode(about.get("snapshot"), arrays)
-        check_snapshot(snapshot, problem, solver)
-    except Exception as error:
-        raise ArchiveError(f"{path} holds no whole snapshot: {error}") from error
-    return snapshot
 
 
 def check_snapshot(snapshot: Snapshot, problem: Problem, solver: Solver) -> None:

@@ -102,6 +102,33 @@ class Bar:
         return max(0.0, min(known)) if known else None
 
 
+class FitBar:
+    """A line on standard error that says which of many fits was done last, where `shown`; use it as a context."""
+
+    FORMAT = "{desc}: {n_fmt} fits [{elapsed}{postfix}]"
+
+    def __init__(self, shown: bool):
+        self.shown, self.bar = shown, None
+
+    def __enter__(self) -> FitBar:
+        if self.shown:
+            from tqdm.std import tqdm  # noqa: PLC0415  # only where it is drawn
+
+            stream, columns = (CellOutput(), 150) if in_notebook() else (sys.stderr, None)
+            options = {"mininterval": REFRESH, "leave": False, "file": stream, "ncols": columns}
+            self.bar = tqdm(desc="partwise", bar_format=self.FORMAT, **options)
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def __call__(self, text: str) -> None:
+        if self.bar is not None:
+            self.bar.set_postfix_str(text, refresh=False)
+            self.bar.update(1)
+
+
 def clock_face(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

@@ -1,0 +1,1 @@
+"""How many parts, and do they come again: rank selection and stability."""

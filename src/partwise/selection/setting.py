@@ -1,0 +1,85 @@
+"""What the fits of one study share: the data, the loss, the structures and the words that `factorize` takes."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..data.names import Mode, checked_modes, listed, modes_of
+from ..data.observed import Observed, observed
+from ..data.validation import checked_symmetric
+from ..factorize import factorize, stated_structures
+from ..losses import Loss
+from ..problem import Problem
+from ..problem.weights import pose_observed
+from ..registry import resolve
+from ..result import Result
+from ..run.checkpoint import identity_of
+from ..structures import Structure
+
+OWN = ("checkpoint", "resume", "progress", "random_state", "init", "n_init", "callbacks", "target", "time_limit")
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A problem whose rank is open, and how it is to be fitted."""
+
+    given: Observed
+    loss: Loss
+    structures: tuple[Structure, ...]  # as stated
+    symmetric: bool | str = False
+    modes: tuple[Mode, ...] = ()
+    words: dict[str, Any] = field(default_factory=dict)  # what else `factorize` is told: solver, max_iter, n_threads
+
+    @classmethod
+    def of(cls, X, loss, structures: tuple, counts: dict[str, Any], words: dict[str, Any]) -> Setting:
+        """From what the user says: `structures` is structure_W, structure_H and the list of them, `counts` what
+        entries count."""
+        if own := [name for name in words if name in OWN]:
+            raise TypeError(f"{listed(own)} cannot be said here: it is not the same for all fits")
+        given = observed(X, **counts)
+        stated = stated_structures(len(given.data.shape), *structures)
+        modes = checked_modes(words.pop("modes", None), given.data.shape) or modes_of(X)
+        symmetric = checked_symmetric(words.pop("symmetric", False))
+        return cls(given, resolve("loss", loss), stated, symmetric, modes, words)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.given.data.shape
+
+    def of_data(self, given: Observed) -> Setting:
+        """The same of other data."""
+        return replace(self, given=given)
+
+    def fit(self, rank: int, seed: int, init: Any = "random", **words) -> Result:
+        """A fit, in silence: what single fits have to say is for whoever puts them together."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return factorize(
+                self.given,
+                rank,
+                loss=self.loss,
+                structures=self.structures,
+                symmetric=self.symmetric,
+                modes=self.modes,
+                init=init,
+                progress=False,
+                random_state=seed,
+                **{**self.words, **words},
+            )
+
+    def problem(self, rank: int) -> Problem:
+        """As `factorize` poses it."""
+        return pose_observed(self.symmetric, self.given, self.loss, self.structures, rank).normalized()
+
+    def identity(self, rank: int, **settings: Any) -> dict[str, Any]:
+        """What must be the same for work on it to go on: see `partwise.run.checkpoint`."""
+        return identity_of(self.problem(rank), **self.words, **settings)
+
+
+def seeds(root: int, *numbers: int, count: int = 1) -> list[int]:
+    """Seeds of the fits that these numbers name: the same ones, whatever else is done."""
+    return np.random.SeedSequence([root, *numbers]).generate_state(count).tolist()
