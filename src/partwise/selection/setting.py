@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from ..data.names import Mode, checked_modes, listed, modes_of
 from ..data.observed import Observed, observed
 from ..data.validation import checked_symmetric
 from ..factorize import factorize, stated_structures
+from ..init import Given
 from ..losses import Loss
 from ..problem import Problem
 from ..problem.weights import pose_observed
@@ -20,6 +22,7 @@ from ..result import Result
 from ..run.checkpoint import identity_of
 from ..structures import Structure
 
+PATH_TOL = 1e-3  # stationarity of fits whose predictions are compared: closer ones predict the same
 OWN = ("checkpoint", "resume", "progress", "random_state", "init", "n_init", "callbacks", "target", "time_limit")
 
 
@@ -70,6 +73,11 @@ class Setting:
                 random_state=seed,
                 **{**self.words, **words},
             )
+
+    def path_fit(self, rank: int, seed: int, start: Sequence[np.ndarray] | None, **words) -> Result:
+        """The same for a prediction: from tall factors, or where there are none as `factorize` starts."""
+        init = None if start is None else Given(tuple(start))
+        return self.fit(rank, seed, init, **{"tol": PATH_TOL, "normalize": None, "sort": False, **self.words, **words})
 
     def problem(self, rank: int) -> Problem:
         """As `factorize` poses it."""

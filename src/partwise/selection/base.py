@@ -1,0 +1,134 @@
+"""The contract of a method: how data are split into what is fitted and what is predicted, and how predictions count."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..data.rows import BLOCK
+from ..data.units import exponent_of, times_power
+from ..kernels import threads
+from ..losses import L1, Loss
+from ..problem import Factors
+from .setting import Setting
+
+GROUPS = 100  # at most, of samples, whose held-out losses are kept apart: standard errors are taken over them
+BACKGROUND = 0.01  # share of the background in a prediction under losses that are infinite at 0, and of the mean in it
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What the fits of one split at one rank tell."""
+
+    factors: tuple[Factors, ...]  # of each fit, in the user's units: the next rank starts from them
+    held_out: np.ndarray  # loss of the held-out entries, summed over groups of samples, (n_groups,)
+    counted: float  # what these entries count together
+    training: float  # loss of the entries fitted, all fits together
+    n_training: float  # how many these are
+    chi_square: float  # Pearson's, of the held-out entries, and what to expect of counts: see `Test.chi_square`
+    expected: float
+    seconds: float
+    fits: float  # of data as large as X that have the work of these fits
+    likeness: np.ndarray  # matched cosines of parts from disjoint data, (pairs, rank); no rows where there are none
+
+
+class Split(ABC):
+    """Data in two: what is fitted, and what is predicted. It is sent to other processes."""
+
+    @abstractmethod
+    def fit(self, rank: int, seed: int, base: Outcome | None, last: Outcome | None) -> Outcome:
+        """Fit and predict; `base`: the outcome at rank 1, None if this is it; `last`: that of fewer parts, to start
+        from."""
+
+
+class Method(ABC):
+    """A way to tell how well models of different rank predict: a frozen dataclass with one method."""
+
+    name: str
+
+    def refuses(self, setting: Setting) -> str | None:
+        """None, or the sentence that tells why it does not go with these data, this loss and these structures."""
+        return None
+
+    @abstractmethod
+    def split(self, setting: Setting, share: float, seed: int) -> Split:
+        """One split; the same seed gives the same. `share`: of what is to be predicted, where the method leaves it
+        open."""
+
+
+@dataclass(frozen=True, eq=False)
+class Test:
+    """Entries to predict, and what their losses count."""
+
+    shape: tuple[int, ...]
+    places: np.ndarray  # counted through an array of this shape, the last mode fastest, in order
+    values: np.ndarray
+    weights: np.ndarray
+    largest: float  # of the entries fitted, by absolute value
+    mean: float  # of the same
+
+    def predict(self, factors: Factors) -> np.ndarray:
+        """The model at these places, in O(n rank)."""
+        tall = [np.asarray(A, dtype=np.float64) for A in factors]
+        step = max(1, BLOCK // max(tall[0].shape[1], 1))
+
+        def part(start: int, stop: int) -> np.ndarray:
+            indices = np.unravel_index(self.places[start:stop], self.shape)
+            product = tall[0][indices[0]]
+            for A, index in zip(tall[1:], indices[1:], strict=True):
+                product *= A[index]
+            return product.sum(axis=1)
+
+        return np.concatenate(threads.map_chunks(part, [*range(0, len(self.places), step), len(self.places)]))
+
+    def capped(self, loss: Loss, factors: Factors, base: Factors) -> np.ndarray:
+        """Predictions that no single entry can spoil: a part that rests on held-out entries alone can say anything of
+        them, so that none is larger than what was seen; and where the loss is infinite at 0, a share of the background
+        is mixed in, the model of one part, never 0 itself."""
+        Y = np.clip(self.predict(factors), -self.largest, self.largest)
+        if not loss.infinite_at_zero:
+            return Y
+        return (1 - BACKGROUND) * Y + BACKGROUND * self.background(base)
+
+    def background(self, base: Factors) -> np.ndarray:
+        """The model of one part, mixed with the mean: what row and column sums predict."""
+        return (1 - BACKGROUND) * np.clip(self.predict(base), 0, self.largest) + BACKGROUND * self.mean
+
+    def losses(self, loss: Loss, predicted: np.ndarray) -> np.ndarray:
+        """Summed over groups of samples, computed in units where the largest entry is near 1."""
+        exponent = exponent_of(max(self.largest, float(np.abs(self.values).max(initial=0))))
+        own = scored_by(loss).in_units(exponent)
+        X, Y = np.ldexp(self.values, -exponent), np.ldexp(predicted, -exponent)
+        ends = np.searchsorted(self.places, self.group_ends())
+        parts = [slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+        sums = [own.value(X[part], Y[part], self.weights[part]) if part.stop > part.start else 0.0 for part in parts]
+        return np.array([times_power(value, own.degree * exponent) for value in sums])
+
+    def group_ends(self) -> np.ndarray:
+        """Where groups of samples end, as places."""
+        n_samples = self.shape[0]
+        n_groups = min(n_samples, GROUPS)
+        rows = np.arange(1, n_groups + 1) * n_samples // n_groups
+        return rows * (math.prod(self.shape) // n_samples)
+
+    def chi_square(self, predicted: np.ndarray, base: Factors) -> tuple[float, float]:
+        """`sum (x - y)^2 / b` and `sum x / b` over the entries, by what they count, b being the background. These are
+        Pearson's chi-square and its expectation where x is Poisson, of mean y; b in place of y, since one count where
+        next to none was expected would outweigh all others."""
+        b = self.weights / self.background(base)
+        return float(b @ np.square(self.values - predicted)), float(b @ self.values)
+
+
+def scored_by(loss: Loss) -> Loss:
+    """The loss that models of different rank are compared by: one whose scale each fit estimates would be another at
+    every rank, and is replaced by absolute differences, as robust as it is."""
+    return loss if loss.scale is not None else L1()
+
+
+def total(outcomes: Sequence[Outcome]) -> np.ndarray:
+    """Mean held-out loss of an entry in each of them."""
+    return np.array([outcome.held_out.sum() / outcome.counted for outcome in outcomes])
