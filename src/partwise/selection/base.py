@@ -9,15 +9,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..data import Data
+from ..data.hiding import Grid, entries_at
+from ..data.observed import Observed
+from ..data.part import kinds
 from ..data.rows import BLOCK
-from ..data.units import exponent_of, times_power
+from ..data.units import exponent_of, times_power, unit_columns
+from ..holdout import MOST_HIDDEN, distinct_numbers
 from ..kernels import threads
 from ..losses import L1, Loss
+from ..metrics import assigned
 from ..problem import Factors
 from .setting import Setting
 
 GROUPS = 100  # at most, of samples, whose held-out losses are kept apart: standard errors are taken over them
 BACKGROUND = 0.01  # share of the background in a prediction under losses that are infinite at 0, and of the mean in it
+LEAST_ZEROS = 10_000  # that are not stored, of those to predict: as many as are stored, but no fewer than these
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +78,28 @@ class Test:
     largest: float  # of the entries fitted, by absolute value
     mean: float  # of the same
 
+    @classmethod
+    def drawn(cls, data: Data, grid: Grid, seen: Sequence[Data], rng: np.random.RandomState) -> Test:
+        """The entries of complete data in some rows along each mode: all of them, or where they are too many, and of
+        zeros that are not stored, a random sample that counts as much as all, so that sums have the right mean.
+        `seen`: what they are predicted from."""
+        found = kinds(data, grid)
+        counts = [min(kind.n, MOST_HIDDEN, max(found[0].n, LEAST_ZEROS)) for kind in found]
+        drawn = [k.at(np.sort(distinct_numbers(count, k.n, rng))) for k, count in zip(found, counts, strict=True)]
+        weights = np.repeat([kind.n / max(count, 1) for kind, count in zip(found, counts, strict=True)], counts)
+        places = grid.out_of(np.concatenate(drawn))
+        order = np.argsort(places, kind="stable")  # merges two runs
+        places = places[order]
+        values, _ = entries_at(Observed(data, (), 0.0), places)
+        largest = max(max(map(abs, some.extremes)) for some in seen)
+        mean = sum(some.mean * some.n_observed for some in seen) / sum(some.n_observed for some in seen)
+        return cls(data.shape, places, values, weights[order], largest, mean)
+
+    def judged(self, loss: Loss, factors: Factors, base: Factors) -> tuple[np.ndarray, float, float]:
+        """Losses of the entries, summed over groups of samples, and `chi_square`."""
+        predicted = self.capped(loss, factors, base)
+        return self.losses(loss, predicted), *self.chi_square(predicted, base)
+
     def predict(self, factors: Factors) -> np.ndarray:
         """The model at these places, in O(n rank)."""
         tall = [np.asarray(A, dtype=np.float64) for A in factors]
@@ -119,7 +148,8 @@ class Test:
         """`sum (x - y)^2 / b` and `sum x / b` over the entries, by what they count, b being the background. These are
         Pearson's chi-square and its expectation where x is Poisson, of mean y; b in place of y, since one count where
         next to none was expected would outweigh all others."""
-        b = self.weights / self.background(base)
+        background = self.background(base)  # 0 only where all that was seen is
+        b = np.divide(self.weights, background, out=np.zeros_like(background), where=background > 0)
         return float(b @ np.square(self.values - predicted)), float(b @ self.values)
 
 
@@ -127,6 +157,16 @@ def scored_by(loss: Loss) -> Loss:
     """The loss that models of different rank are compared by: one whose scale each fit estimates would be another at
     every rank, and is replaced by absolute differences, as robust as it is."""
     return loss if loss.scale is not None else L1()
+
+
+def cosines(one: np.ndarray, other: np.ndarray, rank: int) -> np.ndarray:
+    """Between the parts of two fits in one mode, matched one to one so that they are largest in all, (rank,); 0 for
+    parts that are missing."""
+    scores = np.abs(unit_columns(one)[0].T @ unit_columns(other)[0])
+    match = assigned(scores)
+    found = np.zeros(rank)
+    found[: np.sum(match >= 0)] = scores[match >= 0, match[match >= 0]]
+    return found
 
 
 def total(outcomes: Sequence[Outcome]) -> np.ndarray:

@@ -1,0 +1,41 @@
+"""Some of complete data, as data of their own: rows along every mode, or a share of every count."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .base import Data
+from .dense import Dense
+from .hiding import AllBut, Among, Countable, Grid
+from .observed import by_places, found
+
+
+def part(data: Data, grid: Grid) -> Data:
+    """The entries in some rows along every mode."""
+    if isinstance(data, Dense):
+        return Dense.of(data.array[np.ix_(*grid.kept)])
+    (values,), places = data.listed(), data.places()
+    own = grid.into(places)
+    return by_places(grid.own_shape, own, found(grid.out_of(own), places, values))
+
+
+def kinds(data: Data, grid: Grid) -> list[Countable]:
+    """The entries in these rows: all of an array; of sparse data those that are stored, and the zeros that are not."""
+    listed = grid.into(data.places()) if data.sparse else np.empty(0, np.int64)
+    zeros = AllBut(grid.own_shape, listed)
+    return [Among(grid.own_shape, listed), zeros] if data.sparse else [zeros]
+
+
+def thinned(data: Data, rng: np.random.Generator) -> tuple[Data, Data]:
+    """Counts in two halves: each of what was counted goes to either by the toss of a coin, however X is stored."""
+    if isinstance(data, Dense):
+        first = tossed(data.array, rng)
+        return Dense.of(first), Dense.of(data.array - first)
+    (values,) = data.listed()
+    first = tossed(values, rng)
+    return data.with_values(first).compressed(), data.with_values(values - first).compressed()
+
+
+def tossed(counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """`Binomial(counts, 1/2)`; zeros take no random number."""
+    return rng.binomial(counts.astype(np.int64), 0.5).astype(counts.dtype)
