@@ -109,20 +109,26 @@ class BlocksSplit(Split):
 
 def projected(setting: Setting, result: Result, mode: int, seed: int) -> np.ndarray:
     """Rows along a mode for the parts of another cell, the other factors held: each on its own, as `transform` does."""
-    data, names = setting.given.data, factor_names(len(result.factors))
-    held = tuple(Fixed(A.T if name == "H" else A) for A, name in zip(result.factors, names, strict=True))
-    structures = tuple(setting.structures[m] if m == mode else held[m] for m in range(len(held)))
+    names = factor_names(len(result.factors))
+    held = [Fixed(A.T if name == "H" else A) for A, name in zip(result.factors, names, strict=True)]
+    held[mode] = setting.structures[mode]
+    # what was estimated in the fit holds; and where the loss is convex every solver ends at the same place
+    setting = replace(setting, loss=result.loss, structures=tuple(held))
     start = None
     if result.loss.smooth:
-        # equal weights that add up to the row: some losses do not move from 0
-        sums = data.row_sums(mode, 1.0) if not result.loss.quadratic else np.zeros(data.shape[mode])
-        others = [A.sum(axis=0, dtype=np.float64) for m, A in enumerate(result.factors) if m != mode]
-        total = float(np.abs(np.prod(others, axis=0)).sum())
-        flat = np.repeat((sums / (total or 1.0))[:, None], result.rank, axis=1)
-        start = [flat if m == mode else A for m, A in enumerate(result.factors)]
-    # what was estimated in the fit holds; every solver ends at the same place where the loss is convex
-    setting = replace(setting, loss=result.loss, structures=structures)
+        start = [*result.factors[:mode], flat(setting, result.factors, mode), *result.factors[mode + 1 :]]
     return setting.path_fit(result.rank, seed, start, solver="auto").factors[mode]
+
+
+def flat(setting: Setting, factors: Factors, mode: int) -> np.ndarray:
+    """A start for rows along a mode, each from its own data: 0, or since some losses do not move from there, weights
+    with which all parts have the same share in the sum of the row."""
+    data, rank = setting.given.data, factors[0].shape[1]
+    if setting.loss.quadratic:
+        return np.zeros((data.shape[mode], rank))
+    sums = np.prod([A.sum(axis=0, dtype=np.float64) for m, A in enumerate(factors) if m != mode], axis=0)
+    weights = np.divide(1 / rank, np.abs(sums), out=np.zeros(rank), where=sums != 0)
+    return data.row_sums(mode, 1.0)[:, None] * weights
 
 
 def halved(order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
