@@ -8,6 +8,7 @@ from .holdout import Holdout, holdout
 from .io import load
 from .problem import Problem
 from .result import Result
+from .selection.stability import Stability, stability
 
 __version__ = "0.1.0"
 
@@ -19,6 +20,7 @@ __all__ = [
     "Problem",
     "Result",
     "SparseTensor",
+    "Stability",
     "datasets",
     "factorize",
     "holdout",
@@ -29,5 +31,6 @@ __all__ = [
     "non_negative_factorization",
     "oracles",
     "solvers",
+    "stability",
     "structures",
 ]

@@ -177,6 +177,10 @@ class Data(Summarised, ABC):
         """Where the listed entries of sparse data are, counted through X as an array, in the order of `listed`."""
         raise NotImplementedError
 
+    def select(self, mode: int, index: np.ndarray) -> Data:
+        """The data of some rows along a mode, in the order of the index, which may name one several times."""
+        raise NotImplementedError
+
     def along(self, vectors: Sequence[np.ndarray | None]) -> np.ndarray:
         """The product of the entries of vectors, one for each mode, None for ones, at every place that is listed."""
         raise NotImplementedError

@@ -98,6 +98,17 @@ class Coordinates(Data):
         data.__dict__["known"] = self.known
         return data
 
+    def select(self, mode, index):
+        order = np.argsort(self.coords[:, mode], kind="stable")
+        ends = [np.searchsorted(self.coords[order, mode], index, side) for side in ("left", "right")]
+        counts = ends[1] - ends[0]
+        entries = order[np.repeat(ends[1] - np.cumsum(counts), counts) + np.arange(counts.sum())]
+        coords = self.coords[entries]
+        coords[:, mode] = np.repeat(np.arange(len(index)), counts)
+        shape = (*self.shape[:mode], len(index), *self.shape[mode + 1 :])
+        chosen = Coordinates.of(SparseTensor(coords, self.values[entries], shape), keep_zeros=True)
+        return chosen.variant(scale=self.scale, dtype=self.dtype, unlisted=self.unlisted)
+
     def along(self, vectors):
         product = np.ones(len(self.values))
         for mode, vector in enumerate(vectors):

@@ -59,6 +59,9 @@ class Dense(Data):
         array = values.reshape([self.shape[axis] for axis in self.axes]).transpose(np.argsort(self.axes))
         return Dense(self.shape, values.dtype, 1.0, array)
 
+    def select(self, mode, index):
+        return Dense.of(self.array.take(index, axis=mode)).variant(scale=self.scale, dtype=self.dtype)
+
     def along(self, vectors):
         product = np.ones((1,) * len(self.shape))
         for axis in self.axes:

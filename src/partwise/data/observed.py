@@ -43,6 +43,17 @@ class Observed(NamedTuple):
         unlisted = every - np.count_nonzero(counted) if self.data.unlisted else 0
         return int(np.count_nonzero(counted & (weights > 0)) + unlisted)
 
+    def select(self, mode: int, index: np.ndarray) -> Observed:
+        """Some rows along a mode with all that is said of them, in the order of the index, which may name one several
+        times."""
+        chosen = tuple(v if v is None or m != mode else v[index] for m, v in enumerate(self.vectors))
+        return Observed(self.data.select(mode, index), chosen, self.exponent)
+
+    def unobserved(self, mode: int) -> np.ndarray:
+        """Of which rows along a mode no entry counts, (dim,)."""
+        vector = self.vectors[mode] if self.vectors else None
+        return self.data.unobserved(mode) | (False if vector is None else vector == 0)
+
     @property
     def weighted(self) -> bool:
         """Whether entries that are observed count differently."""

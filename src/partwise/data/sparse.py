@@ -69,6 +69,10 @@ class Sparse(Data):
         matrix = csr_array((values, self.matrix.indices, self.matrix.indptr), shape=self.shape, copy=False)
         return Sparse(self.shape, values.dtype, 1.0, matrix, self.unlisted)
 
+    def select(self, mode, index):
+        chosen = Sparse.of(self.matrix[:, index] if mode else self.matrix[index], keep_zeros=True)
+        return chosen.variant(scale=self.scale, dtype=self.dtype, unlisted=self.unlisted)
+
     def along(self, vectors):
         rows, columns = (np.ones(dim) if v is None else v for v, dim in zip(vectors, self.shape, strict=True))
         return np.repeat(rows, np.diff(self.matrix.indptr)) * columns[self.matrix.indices]

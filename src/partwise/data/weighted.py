@@ -177,6 +177,10 @@ class Weighted(Data):
     def along(self, vectors):
         return self.entries.along(vectors)
 
+    def select(self, mode, index):
+        entries, excess = self.entries.select(mode, index), self.excess.select(mode, index)
+        return replace(self, shape=entries.shape, entries=entries, excess=excess, known={})
+
     def with_values(self, values):
         return replace(self, entries=self.entries.with_values(values), known={})
 

@@ -54,8 +54,8 @@ class Setting:
         return self.given.data.shape
 
     def of_data(self, given: Observed) -> Setting:
-        """The same of other data."""
-        return replace(self, given=given)
+        """The same of other data; what stands along the modes is not known where there is more or less of it."""
+        return replace(self, given=given, modes=self.modes if given.data.shape == self.shape else ())
 
     def fit(self, rank: int, seed: int, init: Any = "random", **words) -> Result:
         """A fit, in silence: what single fits have to say is for whoever puts them together."""

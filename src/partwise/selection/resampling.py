@@ -1,0 +1,207 @@
+"""Ways to change the data from run to run: do the parts come again on other data of the same kind?
+
+Each is an object in the table `RESAMPLES`; a user's own is a function `(X, rng) -> X`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..data.names import factor_names
+from ..data.observed import Observed, observed
+from ..errors import IncompatibleError, UnknownNameError, warn
+from ..io.fingerprint import fingerprint
+from .setting import Setting
+
+NOISE = 0.03  # of an entry, up or down, at most
+MOST_COUNT = 2.0**53  # up to here whole numbers are numbers
+
+
+class Drawn(NamedTuple):
+    """The data of one run."""
+
+    given: Observed
+    rows: np.ndarray | None  # which row of X each of its rows is; None: not known
+
+
+class Resample(ABC):
+    """How the data of a run are drawn, and what that is called in sentences."""
+
+    name: str | None
+    runs: str  # what parts came again in, "20 of 20 ..."
+    between: str  # where parts differ
+    draws: ClassVar[int] = 1  # runs that share one draw, each with its turn
+
+    def check(self, setting: Setting, rank: int) -> None:  # noqa: B027  # most have nothing to check
+        """Raise an error where it does not go with the data."""
+
+    @abstractmethod
+    def draw(self, given: Observed, rng: np.random.Generator, turn: int) -> Drawn:
+        """The data of a run. The same generator gives the same."""
+
+    @property
+    def identity(self) -> str:
+        """A text that tells it from others."""
+        return str(self.name)
+
+
+class Starts(Resample):
+    """X as it is: only the starts differ."""
+
+    name, runs, between = None, "starts", "start to start"
+
+    def draw(self, given, rng, turn):
+        return Drawn(given, every_row(given))
+
+
+class Rows(Resample):
+    """As many rows of X as there are, drawn with replacement from those of which something is observed (the bootstrap,
+    Efron 1979)."""
+
+    name, runs, between = "rows", "samples of the rows", "sample to sample"
+
+    def check(self, setting, rank):
+        check_rows_may_change(self, setting)
+
+    def draw(self, given, rng, turn):
+        there = observed_rows(given)
+        rows = there[np.sort(rng.integers(len(there), size=given.data.shape[0]))]
+        return Drawn(given.select(0, rows), rows)
+
+
+class Halves(Resample):
+    """Two disjoint random halves of the rows of which something is observed, a run each."""
+
+    name, runs, between, draws = "halves", "halves of the rows", "half to half", 2
+
+    def check(self, setting, rank):
+        check_rows_may_change(self, setting)
+        n_rows = len(observed_rows(setting.given))
+        if n_rows < 2:
+            raise ValueError(
+                f"resample='halves' needs two rows of X at least, and something is observed in {n_rows}: use "
+                "resample=None, 'noise' or 'counts'"
+            )
+        if n_rows // 2 < rank:
+            warn(
+                f"halves of the {n_rows} rows of X are {n_rows // 2} and {n_rows - n_rows // 2} rows, too few to tell "
+                f"{rank} parts apart: use resample=None, 'rows' or 'noise'"
+            )
+
+    def draw(self, given, rng, turn):
+        there = rng.permutation(observed_rows(given))
+        rows = np.sort(np.array_split(there, 2)[turn])
+        return Drawn(given.select(0, rows), rows)
+
+
+class Counts(Resample):
+    """Poisson draws with the entries of X as their means (the parametric bootstrap)."""
+
+    name, runs, between = "counts", "sets of counts drawn anew", "draw to draw"
+
+    def check(self, setting, rank):
+        values, weights = setting.given.data.listed_pair()
+        values = values[weights > 0]
+        if not np.all((values >= 0) & (values == np.rint(values)) & (values < MOST_COUNT)):
+            raise ValueError(
+                "resample='counts' draws counts anew, and X has entries that are none: whole numbers from 0 to 2^53 "
+                "are needed. Use resample='rows', or 'noise', which changes entries by up to 3%."
+            )
+
+    def draw(self, given, rng, turn):
+        return with_values(given, rng.poisson)
+
+
+class Noise(Resample):
+    """Entries times uniform noise of up to 3%, which keeps zeros (Alexandrov and Vesselinov 2014)."""
+
+    name, runs, between = "noise", "copies with noise of 3%", "copy to copy"
+
+    def draw(self, given, rng, turn):
+        return with_values(given, lambda values: values * rng.uniform(1 - NOISE, 1 + NOISE, len(values)))
+
+
+@dataclass(frozen=True)
+class Own(Resample):
+    """A function of the user's, `(X, rng) -> X`; which rows of X it returns is not known. What is said of the entries
+    of X is said of those of what it returns, too."""
+
+    function: Callable[[Any, np.random.Generator], Any]
+    X: Any = None
+    counts: dict[str, Any] = field(default_factory=dict)
+
+    runs, between = "resamples", "resample to resample"
+
+    @property
+    def name(self):
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    @property
+    def identity(self):
+        return f"{self.name} {fingerprint(self.function)}"
+
+    def draw(self, given, rng, turn):
+        drawn, shape = observed(self.function(self.X, rng), **self.counts), given.data.shape
+        if drawn.data.shape[1:] != shape[1:]:
+            raise ValueError(
+                f"resample={self.name} returned data of shape {drawn.data.shape}, and X has shape {shape}: only the "
+                "number of rows may differ"
+            )
+        return Drawn(drawn, None)
+
+
+RESAMPLES: dict[str | None, Resample] = {kind.name: kind for kind in (Starts(), Rows(), Halves(), Counts(), Noise())}
+
+
+def resample_of(spec, X, counts: dict[str, Any]) -> Resample:
+    """What the user asks for: a name, None, or a function."""
+    if callable(spec):
+        return Own(spec, X, counts)
+    if not isinstance(spec, str | None) or spec not in RESAMPLES:
+        known = ", ".join(repr(name) for name in RESAMPLES if name)
+        raise UnknownNameError(f"resample must be None, {known} or a function (X, rng) -> X; got {spec!r}")
+    return RESAMPLES[spec]
+
+
+def called(name: str | None) -> Resample:
+    """The same by its name alone, for sentences."""
+    return RESAMPLES.get(name) or Own(lambda X, rng: X)
+
+
+# -- helpers -----------------------------------------------------------------------------------------
+
+
+def every_row(given: Observed) -> np.ndarray:
+    return np.arange(given.data.shape[0])
+
+
+def observed_rows(given: Observed) -> np.ndarray:
+    return np.flatnonzero(~given.unobserved(0))
+
+
+def with_values(given: Observed, change: Callable[[np.ndarray], np.ndarray]) -> Drawn:
+    """The data with other numbers in the places that are listed."""
+    values, _ = given.data.listed_pair()
+    data = given.data.with_values(change(values).astype(values.dtype))
+    return Drawn(given._replace(data=data), every_row(given))
+
+
+def check_rows_may_change(resample: Resample, setting: Setting) -> None:
+    """Whether what is asked of the factors makes sense for other rows of X than those seen."""
+    if setting.symmetric:
+        raise IncompatibleError(
+            f"resample={resample.name!r} draws rows of X, and with symmetric={setting.symmetric!r} rows and columns "
+            "are the same: use resample=None, 'noise' or 'counts'"
+        )
+    structure = setting.structures[0]
+    if not structure.applies_to_new_rows:
+        factor = factor_names(len(setting.shape))[0]
+        raise IncompatibleError(
+            f"resample={resample.name!r} draws rows of X, and the structure of {factor}, {structure}, speaks of the "
+            "rows as they are: use resample=None, 'noise' or 'counts'"
+        )
