@@ -158,8 +158,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         named = checked_modes(modes, data.shape) or modes_of(X)
         stated = stated_structures(len(data.shape), structure_W, structure_H, structures)
         symmetric = checked_symmetric(symmetric)
-        if symmetric and structure_H is not None:
-            raise ValueError(f"with symmetric={symmetric!r} there is one factor: state structure_W, not structure_H")
+        check_one_factor(symmetric, structure_H)
         problem = pose_observed(symmetric, given, resolve("loss", loss), stated, rank).normalized()
         warn_if_unobserved(problem, named)
         rng = checked_random_state(random_state)
@@ -278,6 +277,11 @@ def stated_structures(order: int, structure_W, structure_H, structures) -> tuple
             f"only to be nonnegative; got {given}"
         )
     return tuple(map(stated_structure, structures, factor_names(order)))
+
+
+def check_one_factor(symmetric: bool | str, structure_H) -> None:
+    if symmetric and structure_H is not None:
+        raise ValueError(f"with symmetric={symmetric!r} there is one factor: state structure_W, not structure_H")
 
 
 def stated_structure(stated, name: str) -> Structure:

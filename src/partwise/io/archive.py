@@ -101,8 +101,8 @@ def kind_of(path: Path) -> str | None:
         return None
 
 
-def read_archive(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The JSON text and the arrays of a file of this kind."""
+def read_archive(path: str | Path, *kinds: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The JSON text and the arrays of a file of one of these kinds."""
     path = Path(path)
     if not path.is_file():
         raise ArchiveError(f"{path}: no such file")
@@ -115,12 +115,12 @@ def read_archive(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
         raise ArchiveError(f"{path} cannot be used: {error}") from error
     except Exception as error:  # broken and hostile files make the libraries raise all kinds of things
         raise ArchiveError(f"{path} is not a whole partwise file: {error or type(error).__name__}") from error
-    check_header(path, about, kind)
+    check_header(path, about, kinds)
     return about, arrays
 
 
-def check_header(path: Path, about: Any, kind: str) -> None:
-    """Whether this version can make sense of a file, and it is of the kind that is wanted."""
+def check_header(path: Path, about: Any, kinds: tuple[str, ...]) -> None:
+    """Whether this version can make sense of a file, and it is of a kind that is wanted."""
     version: Any = about.get("format") if isinstance(about, dict) else None
     if not is_positive_int(version):
         raise ArchiveError(f"{path} has file format {version!r}; this version of partwise reads 1 to {FORMAT}")
@@ -129,8 +129,8 @@ def check_header(path: Path, about: Any, kind: str) -> None:
             f"{path} has file format {version}, of a newer version of partwise ({str(about.get('version'))[:20]}); "
             f"this one reads 1 to {FORMAT}: upgrade partwise"
         )
-    if about.get("kind") != kind:
-        raise ArchiveError(f"{path} holds a {str(about.get('kind'))[:60]}, not a {kind}")
+    if about.get("kind") not in kinds:
+        raise ArchiveError(f"{path} holds a {str(about.get('kind'))[:60]}, not a {' or a '.join(kinds)}")
 
 
 def read_text(archive: zipfile.ZipFile, path: Path) -> Any:

@@ -1,9 +1,11 @@
-"""Results in a file of their own, exact to the bit."""
+"""Results, and what else users keep, in a file of their own, exact to the bit."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,30 +19,44 @@ from ..solvers.greedy import PathStep
 from .archive import read_archive, write_archive
 from .codec import check_history, decode, encode
 
+if TYPE_CHECKING:
+    from ..selection.stability import Part, Stability
 
-def save(result: Result, path: str | Path) -> Path:
-    """Write a result to one file, arrays and JSON; `load` gives it back, exact to the bit."""
+
+def kinds() -> dict[str, tuple[type, Callable[[Any], None]]]:
+    """What files hold: by the name of its kind, the class, and what checks an instance that came out of a file."""
+    from ..selection.stability import Stability  # noqa: PLC0415  # it imports this package
+
+    return {"result": (Result, check), "stability": (Stability, check_stability)}
+
+
+def save(thing: Any, path: str | Path) -> Path:
+    """Write a result, or what else is in `kinds`, to one file, arrays and JSON; `load` gives it back, exact to the
+    bit."""
+    kind, checks = next((name, checks) for name, (cls, checks) in kinds().items() if isinstance(thing, cls))
     arrays: dict[str, np.ndarray] = {}
-    tree = encode(result, arrays)
-    check(decode(tree, arrays.copy()))  # better said now than by `load`
-    return write_archive(path, "result", {"result": tree}, arrays)
+    tree = encode(thing, arrays)
+    checks(decode(tree, arrays.copy()))  # better said now than by `load`
+    return write_archive(path, kind, {kind: tree}, arrays)
 
 
-def load(path: str | Path) -> Result:
-    """A result that `Result.save` wrote. The file may come from strangers: nothing in it is run."""
-    about, arrays = read_archive(path, "result")
+def load(path: str | Path) -> Any:
+    """What `save` of a `Result` or a `Stability` wrote. The file may come from strangers: nothing in it is run."""
+    about, arrays = read_archive(path, *kinds())
+    kind = about["kind"]
+    cls, checks = kinds()[kind]
     try:
-        result = decode(about.get("result"), arrays)
-        check(result)
+        thing = decode(about.get(kind), arrays)
+        if not isinstance(thing, cls):
+            raise ArchiveError("it is something else")
+        checks(thing)
     except Exception as error:
-        raise ArchiveError(f"{path} holds no whole result: {error}") from error
-    return result
+        raise ArchiveError(f"{path} holds no whole {kind}: {error}") from error
+    return thing
 
 
 def check(result: Result) -> None:
     """Whether what came out of a file can be; that fields are of their types is known."""
-    if not isinstance(result, Result):
-        raise ArchiveError("it is something else")
     check_factors(result.factors)
     check_history(result.history)
     about, shape = result.certificate, result.shape
@@ -58,10 +74,40 @@ def check(result: Result) -> None:
         "modes": as_stated(result.modes, shape) == result.modes,
         "path": all(isinstance(step, PathStep) and step.of(shape) for step in path),
     }
+    check_all(holds)
+    repr((result, result.loss, result.structures)), str(about)  # nonsense in them shows here
+
+
+def check_stability(stability: Stability) -> None:
+    """The same for what tells how parts come again."""
+    result, parts, n_runs = stability.result, stability.parts, len(stability.objectives)
+    check(result)
+    if stability.consensus is not None:
+        check(stability.consensus)
+    labels = stability.labels
+    holds = {
+        "parts": len(parts) == result.rank and all(map(possible, parts)),
+        "times they were found": all(0 <= part.reproduced <= stability.n_compared for part in parts),
+        "number of runs": 1 <= stability.n_compared <= n_runs <= stability.n_asked,
+        "objectives": not any(map(math.isnan, stability.objectives)),
+        "status": len(stability.statuses) == n_runs and all(status in STATUSES for status in stability.statuses),
+        "labels": labels.dtype == np.int32 and labels.shape in ((n_runs, 0), (n_runs, result.shape[0])),
+        "consensus": stability.consensus is None or stability.consensus.shape == result.shape,
+    }
+    check_all(holds)
+    repr(stability), str(stability)
+
+
+def possible(part: Part) -> bool:
+    """Whether the numbers of a part are in their ranges; NaN is not."""
+    cosines = 0 <= part.least <= part.cosine <= 1
+    return cosines and -1 <= part.silhouette <= 1 and 0 <= part.share <= 1
+
+
+def check_all(holds: dict[str, bool]) -> None:
     for what, right in holds.items():
         if not right:
             raise ArchiveError(f"what it says of the {what} cannot be")
-    repr((result, result.loss, result.structures)), str(about)  # nonsense in them shows here
 
 
 def as_stated(modes, shape: tuple[int, ...]) -> tuple[Mode, ...]:

@@ -16,11 +16,11 @@ def labels(runs: Sequence[Result], rows: Sequence[np.ndarray | None] | None, n_s
     """The part with most of each sample in each run, (n_runs, n_samples), -1 where it is not known; without columns
     where it is not known in any run. `rows`: which samples a run has."""
     found = np.full((len(runs), n_samples), -1, np.int32)
-    for line, run, own in zip(found, runs, rows or [None] * len(runs), strict=True):
-        here = np.arange(n_samples) if rows is None and run.shape[0] == n_samples else own
+    own = [np.arange(n_samples) if len(run.factors[0]) == n_samples else None for run in runs] if rows is None else rows
+    for line, run, here in zip(found, runs, own, strict=True):
         if here is not None:
             line[here] = strongest(run)
-    return found if (found >= 0).any() else found[:, :0]
+    return found[:, :0] if all(here is None for here in own) else found
 
 
 def strongest(result: Result) -> np.ndarray:

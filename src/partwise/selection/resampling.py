@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..data.base import Data
 from ..data.names import factor_names
 from ..data.observed import Observed, observed
 from ..errors import IncompatibleError, UnknownNameError, warn
@@ -41,7 +42,7 @@ class Resample(ABC):
         """Raise an error where it does not go with the data."""
 
     @abstractmethod
-    def draw(self, given: Observed, rng: np.random.Generator, turn: int) -> Drawn:
+    def draw(self, setting: Setting, rng: np.random.Generator, turn: int) -> Drawn:
         """The data of a run. The same generator gives the same."""
 
     @property
@@ -55,8 +56,8 @@ class Starts(Resample):
 
     name, runs, between = None, "starts", "start to start"
 
-    def draw(self, given, rng, turn):
-        return Drawn(given, every_row(given))
+    def draw(self, setting, rng, turn):
+        return Drawn(setting.given, np.arange(setting.shape[0]))
 
 
 class Rows(Resample):
@@ -68,10 +69,10 @@ class Rows(Resample):
     def check(self, setting, rank):
         check_rows_may_change(self, setting)
 
-    def draw(self, given, rng, turn):
-        there = observed_rows(given)
-        rows = there[np.sort(rng.integers(len(there), size=given.data.shape[0]))]
-        return Drawn(given.select(0, rows), rows)
+    def draw(self, setting, rng, turn):
+        there = observed_rows(setting.given)
+        rows = there[np.sort(rng.integers(len(there), size=setting.shape[0]))]
+        return Drawn(setting.given.select(0, rows), rows)
 
 
 class Halves(Resample):
@@ -93,10 +94,10 @@ class Halves(Resample):
                 f"{rank} parts apart: use resample=None, 'rows' or 'noise'"
             )
 
-    def draw(self, given, rng, turn):
-        there = rng.permutation(observed_rows(given))
+    def draw(self, setting, rng, turn):
+        there = rng.permutation(observed_rows(setting.given))
         rows = np.sort(np.array_split(there, 2)[turn])
-        return Drawn(given.select(0, rows), rows)
+        return Drawn(setting.given.select(0, rows), rows)
 
 
 class Counts(Resample):
@@ -113,8 +114,8 @@ class Counts(Resample):
                 "are needed. Use resample='rows', or 'noise', which changes entries by up to 3%."
             )
 
-    def draw(self, given, rng, turn):
-        return with_values(given, rng.poisson)
+    def draw(self, setting, rng, turn):
+        return with_values(setting, rng.poisson)
 
 
 class Noise(Resample):
@@ -122,8 +123,8 @@ class Noise(Resample):
 
     name, runs, between = "noise", "copies with noise of 3%", "copy to copy"
 
-    def draw(self, given, rng, turn):
-        return with_values(given, lambda values: values * rng.uniform(1 - NOISE, 1 + NOISE, len(values)))
+    def draw(self, setting, rng, turn):
+        return with_values(setting, lambda values: values * rng.uniform(1 - NOISE, 1 + NOISE, len(values)))
 
 
 @dataclass(frozen=True)
@@ -145,8 +146,8 @@ class Own(Resample):
     def identity(self):
         return f"{self.name} {fingerprint(self.function)}"
 
-    def draw(self, given, rng, turn):
-        drawn, shape = observed(self.function(self.X, rng), **self.counts), given.data.shape
+    def draw(self, setting, rng, turn):
+        drawn, shape = observed(self.function(self.X, rng), **self.counts), setting.shape
         if drawn.data.shape[1:] != shape[1:]:
             raise ValueError(
                 f"resample={self.name} returned data of shape {drawn.data.shape}, and X has shape {shape}: only the "
@@ -176,19 +177,28 @@ def called(name: str | None) -> Resample:
 # -- helpers -----------------------------------------------------------------------------------------
 
 
-def every_row(given: Observed) -> np.ndarray:
-    return np.arange(given.data.shape[0])
-
-
 def observed_rows(given: Observed) -> np.ndarray:
     return np.flatnonzero(~given.unobserved(0))
 
 
-def with_values(given: Observed, change: Callable[[np.ndarray], np.ndarray]) -> Drawn:
-    """The data with other numbers in the places that are listed."""
-    values, _ = given.data.listed_pair()
-    data = given.data.with_values(change(values).astype(values.dtype))
-    return Drawn(given._replace(data=data), every_row(given))
+def with_values(setting: Setting, change: Callable[[np.ndarray], np.ndarray]) -> Drawn:
+    """The data with other numbers in the places that are listed; where X is symmetric, so they are."""
+    data = setting.given.data
+    values, _ = data.listed_pair()
+    first, own = first_places(data) if setting.symmetric else (slice(None), slice(None))
+    changed = data.with_values(change(values[first])[own].astype(values.dtype))
+    return Drawn(setting.given._replace(data=changed), np.arange(setting.shape[0]))
+
+
+def first_places(data: Data) -> tuple[np.ndarray, np.ndarray]:
+    """Listed places with the same indices in any order are one: where each of these is first listed, and which of them
+    each listed place is."""
+    order, dim = len(data.shape), data.shape[0]
+    numbers = np.arange(dim, dtype=np.float64)
+    indices = [data.along([numbers if m == mode else None for m in range(order)]) for mode in range(order)]
+    places = np.ravel_multi_index(tuple(np.sort(indices, axis=0).astype(np.int64)), data.shape)
+    _, first, own = np.unique(places, return_index=True, return_inverse=True)
+    return first, own.ravel()
 
 
 def check_rows_may_change(resample: Resample, setting: Setting) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from ..data.names import Mode, checked_modes, listed, modes_of
 from ..data.observed import Observed, observed
 from ..data.validation import checked_symmetric
-from ..factorize import factorize, stated_structures
+from ..factorize import check_one_factor, factorize, stated_structures
 from ..init import Given
 from ..losses import Loss
 from ..problem import Problem
@@ -47,6 +47,7 @@ class Setting:
         stated = stated_structures(len(given.data.shape), *structures)
         modes = checked_modes(words.pop("modes", None), given.data.shape) or modes_of(X)
         symmetric = checked_symmetric(words.pop("symmetric", False))
+        check_one_factor(symmetric, structures[1])
         return cls(given, resolve("loss", loss), stated, symmetric, modes, words)
 
     @property
@@ -85,7 +86,8 @@ class Setting:
 
     def identity(self, rank: int, **settings: Any) -> dict[str, Any]:
         """What must be the same for work on it to go on: see `partwise.run.checkpoint`."""
-        return identity_of(self.problem(rank), **self.words, **settings)
+        words = {name: repr(value) for name, value in self.words.items() if name != "n_threads"}
+        return identity_of(self.problem(rank), **words, **settings)
 
 
 def seeds(root: int, *numbers: int, count: int = 1) -> list[int]:

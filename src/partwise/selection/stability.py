@@ -31,10 +31,10 @@ from .setting import Setting, seeds
 ALIKE = 0.9  # cosine from which on a part is the same again
 OFTEN = 0.8  # share of the runs in which a part has to come again, or it is said to differ between them
 WORSE = 0.01  # share by which the loss of the consensus parts may be higher before it is said
-SEEN = 1e-4  # of what there is to explain: where less is lost, a higher loss is rounding
+SEEN = 1e-6  # of what there is to explain: where less is lost, a higher loss is rounding
 TOL = 1e-3  # stationarity of the runs: closer ones have the same parts
-FITS, DRAWS = 0, 1  # streams of random numbers
-REFERENCE = "X itself"  # key of the fit of the data as given
+FITS, DRAWS, REFERENCES = range(3)  # streams of random numbers
+N_REFERENCES = 3  # fits of X that resampled data are compared with, the best of them: one may end in a poor optimum
 
 
 class Part(NamedTuple):
@@ -147,7 +147,8 @@ class Stability:
     @property
     def found(self) -> tuple[int, ...]:
         """The number of runs in which each part was found, that of the reference included where it is one of them."""
-        return tuple(part.reproduced + self.n_runs - self.n_compared for part in self.parts)
+        itself = self.n_runs - self.n_compared
+        return tuple(part.reproduced + itself if part.share > 0 else 0 for part in self.parts)
 
     @cached_property
     def connectivity(self) -> np.ndarray:
@@ -181,13 +182,12 @@ class Stability:
         firm = [n for n in self.found if n >= math.ceil(OFTEN * total)]
         least = min(part.least for part in self.parts)
         if not weak:
-            every = "the only part" if self.rank == 1 else f"all {self.rank} parts"
-            return f"{every} came again in {at_least(firm, total)} of {total} {how.runs} (weakest cosine {least:.2f})."
+            return f"{all_of(self.rank)} came again in {at_least(firm, total)} of {total} {how.runs} (weakest cosine {least:.2f})."
         which = f"{len(weak)} of {self.rank} parts differ{'s' if len(weak) == 1 else ''}"
         if not firm:
-            which = "the only part differs" if self.rank == 1 else f"all {self.rank} parts differ"
+            which = f"{all_of(self.rank)} differ{'s' if self.rank == 1 else ''}"
         times = f"{min(weak)}" if min(weak) == max(weak) else f"{min(weak)} to {max(weak)}"
-        rest = f", the others in {at_least(firm, total)}" if firm else ""
+        rest = f", the other{'s' if len(firm) > 1 else ''} in {at_least(firm, total)}" if firm else ""
         return f"{which} from {how.between}: found again in {times} of {total} {how.runs}{rest}."
 
     @property
@@ -199,10 +199,9 @@ class Stability:
         if self.n_runs < self.n_asked:
             notes.append(f"Interrupted: {self.n_runs} of {self.n_asked} runs were done.")
         if self.excess > WORSE:
+            higher = f"{self.excess:.2g} times" if self.excess > 1 else f"{self.excess:.1%}"
             reference = "the best run" if self.resample is None else "the fit of X"
-            notes.append(
-                f"The loss of the consensus parts is {100 * self.excess:.2g}% higher than that of {reference}."
-            )
+            notes.append(f"The loss of the consensus parts is {higher} higher than that of {reference}.")
         return notes
 
     @property
@@ -244,6 +243,10 @@ class Stability:
         return save(self, path)
 
 
+def all_of(rank: int) -> str:
+    return {1: "the only part", 2: "both parts"}.get(rank, f"all {rank} parts")
+
+
 def at_least(counts: list[int], total: int) -> str:
     """The least of some counts, said as such where they differ."""
     return f"{min(counts)}" if min(counts) == total else f"at least {min(counts)}"
@@ -281,26 +284,30 @@ class Study:
     def drawn(self, number: int) -> Drawn:
         """The data of a run."""
         draw, turn = divmod(number, self.resample.draws)
-        return self.resample.draw(self.setting.given, np.random.default_rng([self.seed, DRAWS, draw]), turn)
+        return self.resample.draw(self.setting, np.random.default_rng([self.seed, DRAWS, draw]), turn)
 
     def run(self, number: int) -> Result:
         (seed,) = seeds(self.seed, FITS, self.rank, number)
         return self.setting.of_data(self.drawn(number).given).fit(self.rank, seed)
 
-    def reference(self) -> Result:
-        """The fit of the data as given, as `factorize` starts."""
-        return self.setting.fit(self.rank, *seeds(self.seed, FITS, self.rank), init=None)
+    def fit_of_X(self, number: int) -> Result:
+        """A fit of the data as given: the first starts as `factorize` does, others at random."""
+        (seed,) = seeds(self.seed, REFERENCES, self.rank, number)
+        return self.setting.fit(self.rank, seed, init="random" if number else None)
 
     def done(self, jobs: Jobs, n_runs: int) -> tuple[Result | None, dict[int, Result]]:
-        """The reference, if it is none of the runs, and the runs by their numbers: those done when Ctrl-C came."""
+        """The best fit of X, where the runs are of other data, and the runs by their numbers: those done when Ctrl-C
+        came."""
         keys = {f"run {number + 1}": number for number in range(n_runs)}
+        reference = None
         try:
             if self.resample.name is not None:
-                jobs.each(self.reference, {REFERENCE: ()})
+                fits = jobs.each(self.fit_of_X, {f"X itself, {n + 1}": (n,) for n in range(N_REFERENCES)})
+                reference = min(fits.values(), key=lambda fit: fit.objective)
             jobs.each(self.run, {key: (number,) for key, number in keys.items()})
         except Interrupted:
             pass
-        return jobs.done.get(REFERENCE), {number: jobs.done[key] for key, number in keys.items() if key in jobs.done}
+        return reference, {number: jobs.done[key] for key, number in keys.items() if key in jobs.done}
 
 
 def stability(  # noqa: PLR0913  # what `factorize` is told, and how often
@@ -359,8 +366,8 @@ def stability(  # noqa: PLR0913  # what `factorize` is told, and how often
     Stability
         `parts`: for each part, in how many other runs it came again (a cosine of 0.9 or more), the median and the least
         of its cosines, its silhouette and its share; `weakest` and `mean` silhouette; `sentence`; `result`, the best
-        run or, with `resample`, the fit of X itself; `consensus`, a Result with the median parts; `objectives`;
-        `cophenetic` and `dispersion`; `plot.parts()`, `plot.consensus()`; `save(path)`.
+        run or, with `resample`, the best of three fits of X itself; `consensus`, a Result with the median parts;
+        `objectives`; `cophenetic` and `dispersion`; `plot.parts()`, `plot.consensus()`; `save(path)`.
 
     After Ctrl-C the runs done so far count, if they are two or more.
 
