@@ -25,13 +25,23 @@ from .datasets import make_swimmer
 from .errors import warn
 from .factorize import factorize
 from .io import read, write_result
-from .io.write import checked_folder, checked_table, summary, write_table
+from .io.write import (
+    checked_folder,
+    checked_table,
+    stability_summary,
+    summary,
+    write_stability,
+    write_table,
+)
 from .registry import INITS, LOSSES, SOLVERS, resolve
 from .result import Result
 from .result.certificate import Optimality
 from .result.conventions import NORMS
 from .result.plots import check_image_shape
 from .run import interrupts
+from .selection.resampling import RESAMPLES
+from .selection.stability import TOL
+from .selection.stability import stability as find_stability
 from .structures import NonNegative, OrthogonalTo, Pattern
 
 INTERRUPTED, BROKEN_PIPE = 130, 141  # as shells have it: 128 + SIGINT, 128 + SIGPIPE
@@ -121,6 +131,7 @@ def number(kind: type, what: str, least: float = -inf, most: float = inf) -> Cal
 
 
 WHOLE = number(int, "a whole number >= 1", 1)
+SEVERAL = number(int, "a whole number >= 2", 2)
 SEED = number(int, "a whole number from 0 to 2**32 - 1", 0, 2**32 - 1)
 NUMBER = number(float, "a number")
 AT_LEAST_0 = number(float, "a number >= 0", 0, sys.float_info.max)
@@ -133,7 +144,7 @@ def parser() -> Parser:
     top = Parser(prog="partwise", description="Take nonnegative data apart into meaningful parts.")
     top.add_argument("--version", action="version", version=f"partwise {__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    for add in (add_fit, add_demo, add_bench):
+    for add in (add_fit, add_stability, add_demo, add_bench):
         add(commands)
     return top
 
@@ -141,10 +152,7 @@ def parser() -> Parser:
 def add_fit(commands) -> None:
     fit_ = commands.add_parser("fit", help="factorize a matrix or tensor in a file", formatter_class=HelpFormatter)
     fit_.set_defaults(command=fit)
-    fit_.add_argument(
-        "file",
-        help=".npy, .npz (dense, SciPy sparse, or coords, values and shape), .csv, .tsv, .mtx, .tns; samples are rows",
-    )
+    add_data(fit_)
     fit_.add_argument("--rank", type=WHOLE, required=True, help="number of parts")
     fit_.add_argument(
         "--out",
@@ -152,76 +160,123 @@ def add_fit(commands) -> None:
         metavar="DIR",
         help="folder for W.npy and H.npy, or A1.npy, A2.npy, ... of a tensor, result.json and report.html",
     )
-    fit_.add_argument("--key", help="name of the array in an .npz with several")
-    fit_.add_argument("--transpose", action="store_true", help="samples are columns")
+    add_model(fit_)
+    add_counts(fit_)
     fit_.add_argument(
+        "--impute", metavar="FILE", help="write the data with missing entries filled in to this .csv or .tsv"
+    )
+    add_start(fit_)
+    add_course(fit_, tol=1e-4)
+    add_presentation(fit_)
+
+
+def add_stability(commands) -> None:
+    stability_ = commands.add_parser(
+        "stability", help="fit many times and see which parts come again", formatter_class=HelpFormatter
+    )
+    stability_.set_defaults(command=stability)
+    add_data(stability_)
+    stability_.add_argument("--rank", type=WHOLE, required=True, help="number of parts")
+    stability_.add_argument("--runs", type=SEVERAL, default=20, help="number of fits")
+    stability_.add_argument(
+        "--resample",
+        choices=[name for name in RESAMPLES if name],
+        help="fit rows drawn with replacement, halves of the rows, counts drawn anew, or entries with noise of 3%%; "
+        "without it only the starts differ",
+    )
+    stability_.add_argument(
+        "--out", metavar="DIR", help="folder for stability.json, the consensus parts as fit writes them, and pictures"
+    )
+    stability_.add_argument("--jobs", type=int, help="processes that fit side by side, -1 for one a core")
+    add_model(stability_)
+    add_counts(stability_)
+    add_course(stability_, tol=TOL)
+
+
+def add_data(command: argparse.ArgumentParser) -> None:
+    """What to read, and how it lies in the file."""
+    command.add_argument(
+        "file",
+        help=".npy, .npz (dense, SciPy sparse, or coords, values and shape), .csv, .tsv, .mtx, .tns; samples are rows",
+    )
+    command.add_argument("--key", help="name of the array in an .npz with several")
+    command.add_argument("--transpose", action="store_true", help="samples are columns")
+
+
+def add_model(command: argparse.ArgumentParser) -> None:
+    """The loss, and what is asked of the factors."""
+    command.add_argument(
         "--loss", default="frobenius", help=f"one of {', '.join(LOSSES)}, such as beta(1.5), or a number, beta"
     )
-    fit_.add_argument("--structure-w", metavar="S", help="structure of W, such as 'nonnegative & l1(0.1)'")
-    fit_.add_argument("--structure-h", metavar="S", help="structure of H, such as 'box(0, 1)'")
-    fit_.add_argument(
+    command.add_argument("--structure-w", metavar="S", help="structure of W, such as 'nonnegative & l1(0.1)'")
+    command.add_argument("--structure-h", metavar="S", help="structure of H, such as 'box(0, 1)'")
+    command.add_argument(
         "--structure",
         type=mode_and_text,
         action="append",
         metavar="MODE:S",
         help="structure of the factor of a mode, by number or name, such as '1:simplex'; once for each",
     )
-    fit_.add_argument(
+    command.add_argument(
         "--modes", type=names_of_modes, metavar="NAMES", help="names of the modes, separated by commas, in order"
     )
-    fit_.add_argument("--symmetric", action="store_true", help="all factors are one, for similarities")
-    fit_.add_argument(
+    command.add_argument("--symmetric", action="store_true", help="all factors are one, for similarities")
+    command.add_argument(
         "--off-diagonal",
         dest="symmetric",
         action="store_const",
         const=OFF_DIAGONAL,
         help="the same, for networks: the diagonal of the matrix does not count",
     )
-    add_counts(fit_)
-    add_course(fit_)
 
 
-def add_counts(fit_: argparse.ArgumentParser) -> None:
+def add_counts(command: argparse.ArgumentParser) -> None:
     """Which entries count, and how much."""
-    fit_.add_argument(
+    command.add_argument(
         "--missing",
         choices=["nan", "zeros", "none"],
         default="nan",
         help="entries that are missing, and do not count: nan (in text also empty cells, NA and the like), zeros for "
         "what a sparse file does not list too, as in ratings, or none: NaN is then refused",
     )
-    fit_.add_argument(
+    command.add_argument(
         "--mask",
         metavar="FILE",
         help="1 where an entry is observed, 0 where not: a table as large as the data, turned with it by --transpose",
     )
-    fit_.add_argument(
+    command.add_argument(
         "--weights",
         metavar="FILE",
         help="how much each entry counts, >= 0, 0 if not listed: as large as the data, turned with it by --transpose",
     )
-    fit_.add_argument(
-        "--impute", metavar="FILE", help="write the data with missing entries filled in to this .csv or .tsv"
-    )
 
 
-def add_course(fit_: argparse.ArgumentParser) -> None:
-    """How a fit runs, and how its result is shown."""
-    fit_.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
+def add_start(fit_: argparse.ArgumentParser) -> None:
+    """Where a single fit begins, and where it may end."""
     fit_.add_argument("--init", help=f"one of {', '.join(INITS)}")
     fit_.add_argument(
         "--n-init", type=WHOLE, help="number of starts, the best is kept (default: 1, or up to 4 until one fits)"
     )
-    fit_.add_argument("--max-iter", type=WHOLE, help="iterations allowed")
-    fit_.add_argument("--tol", type=AT_LEAST_0, default=1e-4, help="stationarity to reach")
     fit_.add_argument("--time-limit", type=SECONDS, metavar="SECONDS", help="stop after this time")
     fit_.add_argument("--target", type=NUMBER, metavar="F", help="stop at this objective")
-    fit_.add_argument("--checkpoint", metavar="FILE", help="keep the state of the run in this file")
-    fit_.add_argument("--checkpoint-interval", type=AT_LEAST_0, default=60.0, metavar="SECONDS", help="how often")
-    fit_.add_argument("--resume", metavar="FILE", help="go on from this checkpoint, with the same data and options")
-    fit_.add_argument("--threads", type=WHOLE, help="threads to use at most")
-    fit_.add_argument("--quiet", action="store_true", help="no bar, and nothing on standard output")
-    fit_.add_argument("--json", action="store_true", help="print the summary of the result as JSON, and nothing else")
+
+
+def add_course(command: argparse.ArgumentParser, tol: float) -> None:
+    """How fits run."""
+    command.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
+    command.add_argument("--max-iter", type=WHOLE, help="iterations allowed")
+    command.add_argument("--tol", type=AT_LEAST_0, default=tol, help="stationarity to reach")
+    command.add_argument("--checkpoint", metavar="FILE", help="keep the state of the work in this file")
+    command.add_argument("--checkpoint-interval", type=AT_LEAST_0, default=60.0, metavar="SECONDS", help="how often")
+    command.add_argument("--resume", metavar="FILE", help="go on from this checkpoint, with the same data and options")
+    command.add_argument("--threads", type=WHOLE, help="threads to use at most")
+    command.add_argument("--seed", type=SEED, default=0, help="seed of random starts")
+    command.add_argument("--quiet", action="store_true", help="no bar, and nothing on standard output")
+    command.add_argument("--json", action="store_true", help="print the summary as JSON, and nothing else")
+
+
+def add_presentation(fit_: argparse.ArgumentParser) -> None:
+    """How a result is shown."""
     fit_.add_argument(
         "--normalize",
         default="balanced",
@@ -233,7 +288,6 @@ def add_course(fit_: argparse.ArgumentParser) -> None:
     fit_.add_argument("--no-sort", action="store_true", help="leave parts in the order they were found in")
     fit_.add_argument("--no-certify", action="store_true", help="skip the bound, which can take longer than the fit")
     fit_.add_argument("--one-more", action="store_true", help="bound what one more part could gain")
-    fit_.add_argument("--seed", type=SEED, default=0, help="seed of random starts")
     fit_.add_argument("--image", type=image_shape, metavar="HxW", help="show parts as images of this size")
     fit_.add_argument("--title", help="title of the report")
 
@@ -290,22 +344,65 @@ def scale(text: str) -> str:
 
 
 def fit(options) -> int:
+    X, names, say = opened(options)
+    check_scale(options, X.ndim)
+    if X.ndim == 2:
+        check_image_shape(options.image, X.shape[1])
+    checked_folder(options.out)
+    title = options.title or f"The parts of {Path(options.file).name}"
+    report = {"title": title, "image_shape": options.image, "feature_names": None if options.transpose else names}
+    if options.impute:
+        checked_table(options.impute)
+    return deliver(partial(factorized, X, options, names), X, options, say, report)
+
+
+def opened(options) -> tuple[Any, list[str] | None, Callable]:
+    """The data with samples as rows, the names of the columns in the file, and what says things to the user."""
     table = read(options.file, options.key)
     check_order(options, table.X.ndim)
     X: Any = table.X
-    X, names = (X.T, None) if options.transpose else (X, table.feature_names)
+    X = X.T if options.transpose else X
     say = (lambda *_: None) if options.quiet or options.json else print
     if X.ndim == 2:
-        say(f"read {X.shape[0]} samples x {X.shape[1]} features" + (", named" if names else ""))
-        check_image_shape(options.image, X.shape[1])
+        named = table.feature_names and not options.transpose
+        say(f"read {X.shape[0]} samples x {X.shape[1]} features" + (", named" if named else ""))
     else:
         say(f"read a tensor of {' x '.join(map(str, X.shape))}")
-    checked_folder(options.out)
-    title = options.title or f"The parts of {Path(options.file).name}"
-    report = {"title": title, "image_shape": options.image, "feature_names": names}
-    if options.impute:
-        checked_table(options.impute)
-    return deliver(partial(factorized, X, options, table.feature_names), X, options, say, report)
+    return X, table.feature_names, say
+
+
+def stability(options) -> int:
+    """Which parts come again. After Ctrl-C, what was found by then is told and written."""
+    X, names, say = opened(options)
+    if options.out:
+        checked_folder(options.out)
+    with interrupts.held():
+        found = find_stability(
+            X,
+            options.rank,
+            n_runs=options.runs,
+            resample=options.resample,
+            n_jobs=options.jobs,
+            **stated(options, X.ndim),
+        )
+        say(found)
+        say(found.table)
+        if options.out:
+            written = write_stability(found, options.out, None if options.transpose else names)
+            if find_spec("matplotlib") is not None:
+                written += drawn(Path(options.out), parts=found.plot.parts, consensus=found.plot.consensus)
+            say("wrote " + ", ".join(map(str, written)))
+        interrupted = interrupts.came() or found.n_runs < found.n_asked
+    if options.json:
+        print(json.dumps(stability_summary(found), indent=2))
+    return INTERRUPTED if interrupted else 0
+
+
+def drawn(folder: Path, **pictures: Callable) -> list[Path]:
+    """Figures in files of their names."""
+    for name, draw in pictures.items():
+        draw().savefig(folder / f"{name}.png", dpi=150)
+    return [folder / f"{name}.png" for name in pictures]
 
 
 def deliver(fitted: Callable[[], Result], X, options, say, report: dict) -> int:
@@ -323,10 +420,14 @@ def deliver(fitted: Callable[[], Result], X, options, say, report: dict) -> int:
 
 
 def check_order(options, order: int) -> None:
-    """Whether what is for matrices, or names a factor, goes with the data."""
+    """Whether what is for matrices goes with the data."""
     for name in ("transpose", "image", "impute", "structure_w", "structure_h"):
-        if getattr(options, name) and (why := matrix_only(f"--{name.replace('_', '-')}", order)):
+        if getattr(options, name, None) and (why := matrix_only(f"--{name.replace('_', '-')}", order)):
             raise ValueError(why + (": use --structure MODE:S" if name.startswith("structure") else ""))
+
+
+def check_scale(options, order: int) -> None:
+    """Whether the factor whose scale is set is one of those there are."""
     factor, names = options.normalize.partition(":")[0], factor_names(order)
     if factor not in ("balanced", "none", *names):
         raise ValueError(
@@ -355,43 +456,53 @@ def structures_by_mode(options, order: int) -> list[str | None] | None:
     return found
 
 
-def factorized(X, options, names: list[str] | None) -> Result:
+def stated(options, order: int) -> dict[str, Any]:
+    """What all commands say of the model, of the entries that count, and of how fits run."""
+    return {
+        "loss": options.loss,
+        "structure_W": options.structure_w,
+        "structure_H": options.structure_h,
+        "structures": structures_by_mode(options, order),
+        "modes": options.modes,
+        "symmetric": options.symmetric,
+        **counting(options),
+        "solver": options.solver,
+        "max_iter": options.max_iter,
+        "tol": options.tol,
+        "progress": False if options.quiet else None,
+        "checkpoint": options.checkpoint and (options.checkpoint, options.checkpoint_interval),
+        "resume": options.resume,
+        "n_threads": options.threads,
+        "random_state": options.seed,
+    }
+
+
+def counting(options) -> dict[str, Any]:
+    """Which entries count, and how much, read from the files named."""
+
     def counts(path: str | None) -> Any:
         X: Any = read(path).X if path else None
         return X.T if path and options.transpose else X
 
-    said = {
-        "missing": None if options.missing == "none" else options.missing,
-        "mask": counts(options.mask),
-        "weights": counts(options.weights),
-    }
+    missing = None if options.missing == "none" else options.missing
+    return {"missing": missing, "mask": counts(options.mask), "weights": counts(options.weights)}
+
+
+def factorized(X, options, names: list[str] | None) -> Result:
+    said = stated(options, X.ndim)
     result = factorize(
         X,
         options.rank,
-        loss=options.loss,
-        structure_W=options.structure_w,
-        structure_H=options.structure_h,
-        structures=structures_by_mode(options, X.ndim),
-        modes=options.modes,
-        symmetric=options.symmetric,
         **said,
-        solver=options.solver,
         init=options.init,
         n_init=options.n_init,
-        max_iter=options.max_iter,
-        tol=options.tol,
         target=options.target,
         time_limit=options.time_limit,
-        progress=False if options.quiet else None,
-        checkpoint=options.checkpoint and (options.checkpoint, options.checkpoint_interval),
-        resume=options.resume,
-        n_threads=options.threads,
         normalize=normalization(options.normalize),
         sort=not options.no_sort,
-        random_state=options.seed,
     )
     if options.impute:
-        filled = result.impute(X, **said)
+        filled = result.impute(X, **{name: said[name] for name in ("missing", "mask", "weights")})
         write_table(options.impute, filled.T if options.transpose else filled, names)
     return result
 

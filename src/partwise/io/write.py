@@ -9,12 +9,16 @@ import os
 from collections.abc import Iterable
 from numbers import Real
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..data.names import matrix_only
 from ..result import Result
 from ..result.certificate import Optimality
+
+if TYPE_CHECKING:
+    from ..selection.stability import Stability
 
 
 def write_result(
@@ -30,6 +34,15 @@ def write_result(
         about["feature_names"] = names
     (folder / "result.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     return [*(folder / f"{name}.npy" for name in result.named), folder / "result.json"]
+
+
+def write_stability(stability: Stability, folder: str | Path, feature_names=None) -> list[Path]:
+    """stability.json, stability.partwise for `partwise.load`, and the consensus parts as `write_result` writes them, or
+    those of the reference where there is no consensus."""
+    written = write_result(stability.consensus or stability.result, folder, feature_names=feature_names)
+    place = Path(folder) / "stability.json"
+    place.write_text(json.dumps(stability_summary(stability), indent=2) + "\n", encoding="utf-8")
+    return [place, stability.save(Path(folder) / "stability.partwise"), *written]
 
 
 def checked_folder(folder: str | Path) -> Path:
@@ -146,6 +159,26 @@ def summary(result: Result, optimality: Optimality | None = None) -> dict:
         if more := optimality.one_more:
             about["one_more"] = {name: finite(getattr(more, name)) for name in ("gain", "bound", "loss", "status")}
     return about
+
+
+def stability_summary(stability: Stability) -> dict:
+    """How parts come again, as plain numbers and text."""
+    consensus = stability.consensus
+    return {
+        "sentence": stability.sentence,
+        "rank": stability.rank,
+        "resample": stability.resample,
+        "n_runs": stability.n_runs,
+        "n_asked": stability.n_asked,
+        "weakest": stability.weakest,
+        "mean": stability.mean,
+        "parts": [part._asdict() for part in stability.parts],
+        "objectives": [finite(objective) for objective in stability.objectives],
+        "statuses": list(stability.statuses),
+        "reference": summary(stability.result),
+        "consensus": summary(consensus) if consensus else None,
+        "without_consensus": stability.without_consensus,
+    }
 
 
 def finite(value):

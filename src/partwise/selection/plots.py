@@ -24,7 +24,11 @@ def parts(stability: Stability):
     fig = figures().Figure(figsize=(max(4.0, 1.8 + 0.32 * stability.rank), 2.7), layout="constrained")
     ax = fig.subplots()
     colours = ScalarMappable(Normalize(0, stability.n_runs), "RdYlBu")
-    ax.bar(range(stability.rank), [part.share for part in stability.parts], color=colours.to_rgba(stability.found))
+    ax.bar(
+        range(stability.rank),
+        [part.share for part in stability.parts],
+        color=colours.to_rgba(np.array(stability.found)),
+    )
     ax.set(xlabel="part", ylabel="share")
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8)
@@ -34,6 +38,7 @@ def parts(stability: Stability):
     bar = fig.colorbar(colours, ax=ax)
     bar.set_label(f"runs of {stability.n_runs} that found it", fontsize=8)
     bar.ax.tick_params(labelsize=8)
+    bar.ax.yaxis.get_major_locator().set_params(integer=True)
     return fig
 
 
@@ -44,7 +49,7 @@ def consensus(stability: Stability):
     fig = figures().Figure(figsize=(4.2, 3.6), layout="constrained")
     ax = fig.subplots()
     image = ax.imshow(matrix[np.ix_(order, order)], vmin=0, vmax=1, cmap="Blues", interpolation="nearest")
-    ax.set(xticks=[], yticks=[], xlabel=f"{len(matrix)} samples, ordered", title="runs that put them together")
+    ax.set(xticks=[], yticks=[], xlabel=f"{len(matrix)} samples, ordered", title="share of runs that put two together")
     ax.title.set_fontsize(10)
     fig.colorbar(image, ax=ax).ax.tick_params(labelsize=8)
     return fig

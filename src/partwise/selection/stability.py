@@ -177,12 +177,14 @@ class Stability:
 
     @property
     def verdict(self) -> str:
+        """How many parts came again, and how often."""
         how, total = called(self.resample), self.n_runs
         weak = [n for n in self.found if n < math.ceil(OFTEN * total)]
         firm = [n for n in self.found if n >= math.ceil(OFTEN * total)]
         least = min(part.least for part in self.parts)
         if not weak:
-            return f"{all_of(self.rank)} came again in {at_least(firm, total)} of {total} {how.runs} (weakest cosine {least:.2f})."
+            times = f"{at_least(firm, total)} of {total} {how.runs}"
+            return f"{all_of(self.rank)} came again in {times} (weakest cosine {least:.2f})."
         which = f"{len(weak)} of {self.rank} parts differ{'s' if len(weak) == 1 else ''}"
         if not firm:
             which = f"{all_of(self.rank)} differ{'s' if self.rank == 1 else ''}"
