@@ -22,7 +22,7 @@ def test_examples_on_pages_run(page, tmp_path, monkeypatch):
 
 
 def test_examples_in_docstrings_run():
-    for name in ("estimators.nmf", "estimators.ntf", "estimators.dictionary", "result.result"):
+    for name in ("estimators.nmf", "estimators.ntf", "estimators.dictionary", "result.result", "selection.stability"):
         failures, tests = doctest.testmod(importlib.import_module(f"partwise.{name}"))
         assert failures == 0
         assert tests > 0

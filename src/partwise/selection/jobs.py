@@ -35,8 +35,9 @@ class Jobs:
     def __init__(self, identity: dict[str, Any], n_jobs: int | None, show: FitBar, checkpoint=None, resume=None):
         self.identity, self.n_jobs, self.show = identity, joblib.effective_n_jobs(n_jobs), show
         self.done: dict[str, Any] = {} if resume is None else read_outcomes(resume, identity)
-        self.path, self.interval = (None, 0.0) if checkpoint is None else checked_checkpoint(checkpoint)
-        if self.path is not None:
+        self.path: Path | None = None
+        if checkpoint is not None:
+            self.path, self.interval = checked_checkpoint(checkpoint)
             check_place(self.path, KIND)
             clear_unfinished(self.path)
         self.written = time.perf_counter()

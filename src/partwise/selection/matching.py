@@ -30,53 +30,51 @@ def cosines(one: Factors, other: Factors) -> np.ndarray:
     return np.clip(np.prod([np.abs(A.T @ B) for A, B in zip(one, other, strict=True)], axis=0), 0.0, 1.0)
 
 
-def taken(factors: Factors, order: np.ndarray) -> Factors:
-    """Columns in this order, zeros where it is -1."""
-    return tuple(np.where(order >= 0, A[:, order], 0.0) for A in factors)
+def chosen(scores: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Scores of these rows and columns; 0 where there is none, -1."""
+    return np.where((rows >= 0)[:, None] & (columns >= 0), scores[np.ix_(rows, columns)], 0.0)
 
 
 def matched(reference: Factors, runs: Sequence[Factors]) -> np.ndarray:
     """The cosine of every part of the reference with that of each run that goes with it, (n_runs, rank); 0 where there
     is none, or one of them is zero."""
-    found = np.zeros((len(runs), reference[0].shape[1]))
-    for line, run in zip(found, runs, strict=True):
-        scores = cosines(reference, run)
-        order = assigned(scores)
-        line[:] = np.where(order >= 0, np.take_along_axis(scores, order[:, None], axis=1)[:, 0], 0.0)
-    return found
+    every = np.arange(reference[0].shape[1])
+    scores = [cosines(reference, run) for run in runs]
+    return np.array([chosen(C, every, assigned(C)).diagonal() for C in scores])
 
 
-def clustered(reference: Factors, runs: Sequence[Factors]) -> tuple[list[Factors], Factors]:
-    """The parts of all runs in clusters of one part a run, as many as the reference has parts and in their order: the
-    runs with their columns in the order of the clusters, and the median parts, of norm 1.
+def clustered(reference: Factors, runs: Sequence[Factors]) -> tuple[np.ndarray, Factors]:
+    """The parts of all runs in clusters of one part a run, as many as the reference has parts and in their order:
+    (n_runs, rank), which part of each run is in each cluster, -1 for none; and the median parts, of norm 1.
 
     Runs are matched to the reference at first, then to the median of what was matched, until nothing changes.
     """
-    centre, before = reference, None
+    centre, orders = reference, np.empty(0)
     for _ in range(ROUNDS):
-        orders = [assigned(cosines(centre, run)) for run in runs]
-        if before is not None and np.array_equal(orders, before):
+        before, orders = orders, np.array([assigned(cosines(centre, run)) for run in runs])
+        if np.array_equal(orders, before):
             break
-        ordered, before = [taken(run, order) for run, order in zip(runs, orders, strict=True)], orders
-        centre = median_parts(centre, ordered)
+        centre = median_parts(centre, runs, orders)
     own = assigned(cosines(reference, centre))  # medians may have changed places
-    return [taken(run, own) for run in ordered], taken(centre, own)
+    return orders[:, own], tuple(C[:, own] for C in centre)
 
 
-def median_parts(centre: Factors, ordered: Sequence[Factors]) -> Factors:
+def median_parts(centre: Factors, runs: Sequence[Factors], orders: np.ndarray) -> Factors:
     """The medians of matched columns, entry by entry, with the signs of the centre, of norm 1."""
     found = []
     for mode, C in enumerate(centre):
-        medians = np.empty_like(C)
-        for k in range(C.shape[1]):
-            columns = np.array([run[mode][:, k] for run in ordered])
+        medians = np.zeros_like(C)
+        for k, places in enumerate(orders.T):
+            columns = np.array(
+                [run[mode][:, p] if p >= 0 else np.zeros(len(C)) for run, p in zip(runs, places, strict=True)]
+            )
             signs = np.where(columns @ C[:, k] < 0, -1.0, 1.0)
             medians[:, k] = np.median(signs[:, None] * columns, axis=0)
         found.append(unit_columns(medians)[0])
     return tuple(found)
 
 
-def silhouettes(ordered: Sequence[Factors]) -> np.ndarray:
+def silhouettes(runs: Sequence[Factors], orders: np.ndarray) -> np.ndarray:
     """The mean silhouette of each cluster of `clustered`, (rank,), distances being angles (Rousseeuw 1987; for parts,
     Alexandrov et al. 2013):
 
@@ -85,15 +83,19 @@ def silhouettes(ordered: Sequence[Factors]) -> np.ndarray:
     a the mean angle of a part to the others of its cluster, b the least mean angle to those of another. 1 where there
     is one cluster only; a zero component counts 0.
     """
-    n_runs, rank = len(ordered), ordered[0][0].shape[1]
-    flat = [np.concatenate([run[mode].T for run in ordered]).T for mode in range(len(ordered[0]))]  # runs, then parts
-    nonzero = np.all([np.any(A, axis=0) for A in flat], axis=0).reshape(n_runs, rank)
+    n_runs, rank = orders.shape
+    scores = [
+        [chosen(cosines(A, B), a, b) for B, b in zip(runs, orders, strict=True)]
+        for A, a in zip(runs, orders, strict=True)
+    ]
+    angles = np.arccos(np.array(scores))  # (n_runs, n_runs, rank, rank)
+    nonzero = np.array([scores[run][run].diagonal() > 0 for run in range(n_runs)])
     if rank == 1:
         return nonzero.mean(axis=0)
-    angles = np.arccos(cosines(tuple(flat), tuple(flat)))
-    np.fill_diagonal(angles, 0.0)
-    means = angles.reshape(n_runs, rank, n_runs, rank).sum(axis=2) / n_runs  # to all parts of each cluster
-    inside = np.diagonal(means, axis1=1, axis2=2) * n_runs / max(n_runs - 1, 1)
-    others = np.where(np.eye(rank, dtype=bool), np.inf, means).min(axis=2)
-    widths = (others - inside) / np.maximum(np.maximum(inside, others), LEAST_ANGLE)
+    for run in range(n_runs):
+        np.fill_diagonal(angles[run, run], 0.0)
+    sums = angles.sum(axis=1)  # to all parts of each cluster
+    inside = np.diagonal(sums, axis1=1, axis2=2) / max(n_runs - 1, 1)
+    outside = np.where(np.eye(rank, dtype=bool), np.inf, sums / n_runs).min(axis=2)
+    widths = (outside - inside) / np.maximum(np.maximum(inside, outside), LEAST_ANGLE)
     return np.where(nonzero, widths, 0.0).mean(axis=0)

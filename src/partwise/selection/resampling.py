@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,15 +23,8 @@ NOISE = 0.03  # of an entry, up or down, at most
 MOST_COUNT = 2.0**53  # up to here whole numbers are numbers
 
 
-class Drawn(NamedTuple):
-    """The data of one run."""
-
-    given: Observed
-    rows: np.ndarray | None  # which row of X each of its rows is; None: not known
-
-
 class Resample(ABC):
-    """How the data of a run are drawn, and what that is called in sentences."""
+    """How the data of a run are drawn, and what that is called in sentences. The same generator gives the same."""
 
     name: str | None
     runs: str  # what parts came again in, "20 of 20 ..."
@@ -42,8 +35,12 @@ class Resample(ABC):
         """Raise an error where it does not go with the data."""
 
     @abstractmethod
-    def draw(self, setting: Setting, rng: np.random.Generator, turn: int) -> Drawn:
-        """The data of a run. The same generator gives the same."""
+    def draw(self, setting: Setting, rng: np.random.Generator, turn: int) -> Observed:
+        """The data of a run."""
+
+    def rows(self, setting: Setting, rng: np.random.Generator, turn: int) -> np.ndarray | None:
+        """Which row of X each row of them is; None: not known."""
+        return np.arange(setting.shape[0])
 
     @property
     def identity(self) -> str:
@@ -57,31 +54,37 @@ class Starts(Resample):
     name, runs, between = None, "starts", "start to start"
 
     def draw(self, setting, rng, turn):
-        return Drawn(setting.given, np.arange(setting.shape[0]))
+        return setting.given
 
 
-class Rows(Resample):
-    """As many rows of X as there are, drawn with replacement from those of which something is observed (the bootstrap,
-    Efron 1979)."""
-
-    name, runs, between = "rows", "samples of the rows", "sample to sample"
+class SomeRows(Resample):
+    """Some rows of X, with everything that belongs to them."""
 
     def check(self, setting, rank):
         check_rows_may_change(self, setting)
 
     def draw(self, setting, rng, turn):
+        return setting.given.select(0, self.rows(setting, rng, turn))
+
+
+class Rows(SomeRows):
+    """As many rows of X as there are, drawn with replacement from those of which something is observed (the bootstrap,
+    Efron 1979)."""
+
+    name, runs, between = "rows", "samples of the rows", "sample to sample"
+
+    def rows(self, setting, rng, turn):
         there = observed_rows(setting.given)
-        rows = there[np.sort(rng.integers(len(there), size=setting.shape[0]))]
-        return Drawn(setting.given.select(0, rows), rows)
+        return there[np.sort(rng.integers(len(there), size=setting.shape[0]))]
 
 
-class Halves(Resample):
+class Halves(SomeRows):
     """Two disjoint random halves of the rows of which something is observed, a run each."""
 
     name, runs, between, draws = "halves", "halves of the rows", "half to half", 2
 
     def check(self, setting, rank):
-        check_rows_may_change(self, setting)
+        super().check(setting, rank)
         n_rows = len(observed_rows(setting.given))
         if n_rows < 2:
             raise ValueError(
@@ -94,10 +97,8 @@ class Halves(Resample):
                 f"{rank} parts apart: use resample=None, 'rows' or 'noise'"
             )
 
-    def draw(self, setting, rng, turn):
-        there = rng.permutation(observed_rows(setting.given))
-        rows = np.sort(np.array_split(there, 2)[turn])
-        return Drawn(setting.given.select(0, rows), rows)
+    def rows(self, setting, rng, turn):
+        return np.sort(np.array_split(rng.permutation(observed_rows(setting.given)), 2)[turn])
 
 
 class Counts(Resample):
@@ -153,7 +154,10 @@ class Own(Resample):
                 f"resample={self.name} returned data of shape {drawn.data.shape}, and X has shape {shape}: only the "
                 "number of rows may differ"
             )
-        return Drawn(drawn, None)
+        return drawn
+
+    def rows(self, setting, rng, turn):
+        return None
 
 
 RESAMPLES: dict[str | None, Resample] = {kind.name: kind for kind in (Starts(), Rows(), Halves(), Counts(), Noise())}
@@ -181,13 +185,13 @@ def observed_rows(given: Observed) -> np.ndarray:
     return np.flatnonzero(~given.unobserved(0))
 
 
-def with_values(setting: Setting, change: Callable[[np.ndarray], np.ndarray]) -> Drawn:
+def with_values(setting: Setting, change: Callable[[np.ndarray], np.ndarray]) -> Observed:
     """The data with other numbers in the places that are listed; where X is symmetric, so they are."""
     data = setting.given.data
     values, _ = data.listed_pair()
     first, own = first_places(data) if setting.symmetric else (slice(None), slice(None))
     changed = data.with_values(change(values[first])[own].astype(values.dtype))
-    return Drawn(setting.given._replace(data=changed), np.arange(setting.shape[0]))
+    return setting.given._replace(data=changed)
 
 
 def first_places(data: Data) -> tuple[np.ndarray, np.ndarray]:

@@ -25,7 +25,7 @@ from . import connectivity
 from .jobs import Interrupted, Jobs
 from .matching import clustered, compared, matched, silhouettes
 from .plots import StabilityPlots
-from .resampling import Drawn, Resample, called, resample_of
+from .resampling import Resample, called, resample_of
 from .setting import Setting, seeds
 
 ALIKE = 0.9  # cosine from which on a part is the same again
@@ -93,12 +93,12 @@ class Stability:
         reference = min(runs, key=lambda run: run.objective) if reference is None else reference
         target, factors = compared(reference), [compared(run) for run in runs]
         found = matched(target, [A for A, run in zip(factors, runs, strict=True) if run is not reference])
-        ordered, centre = clustered(target, factors)
+        orders, centre = clustered(target, factors)
         columns = (
             np.count_nonzero(found >= ALIKE, axis=0),
             np.median(found, axis=0),
             found.min(axis=0),
-            silhouettes(ordered),
+            silhouettes(factors, orders),
             reference.shares,
         )
         stability = cls(
@@ -283,14 +283,18 @@ class Study:
     rank: int
     seed: int
 
-    def drawn(self, number: int) -> Drawn:
-        """The data of a run."""
+    def draw(self, number: int) -> tuple[Setting, np.random.Generator, int]:
+        """What the data of a run follow from, as `Resample` takes it."""
         draw, turn = divmod(number, self.resample.draws)
-        return self.resample.draw(self.setting, np.random.default_rng([self.seed, DRAWS, draw]), turn)
+        return self.setting, np.random.default_rng([self.seed, DRAWS, draw]), turn
+
+    def rows(self, number: int) -> np.ndarray | None:
+        """Which rows of X a run has."""
+        return self.resample.rows(*self.draw(number))
 
     def run(self, number: int) -> Result:
         (seed,) = seeds(self.seed, FITS, self.rank, number)
-        return self.setting.of_data(self.drawn(number).given).fit(self.rank, seed)
+        return self.setting.of_data(self.resample.draw(*self.draw(number))).fit(self.rank, seed)
 
     def fit_of_X(self, number: int) -> Result:
         """A fit of the data as given: the first starts as `factorize` does, others at random."""
@@ -408,7 +412,7 @@ def stability(  # noqa: PLR0913  # what `factorize` is told, and how often
         study.resample.name,
         reference,
         study.setting,
-        rows=[study.drawn(number).rows for number in runs],
+        rows=[study.rows(number) for number in runs],
         n_asked=int(n_runs),
     )
 
