@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..data.rows import BLOCK
 from ..data.units import unit_columns
 from ..metrics import assigned
 from ..problem import Factors
@@ -84,18 +85,27 @@ def silhouettes(runs: Sequence[Factors], orders: np.ndarray) -> np.ndarray:
     is one cluster only; a zero component counts 0.
     """
     n_runs, rank = orders.shape
-    scores = [
-        [chosen(cosines(A, B), a, b) for B, b in zip(runs, orders, strict=True)]
-        for A, a in zip(runs, orders, strict=True)
-    ]
-    angles = np.arccos(np.array(scores))  # (n_runs, n_runs, rank, rank)
-    nonzero = np.array([scores[run][run].diagonal() > 0 for run in range(n_runs)])
+    scores = cosines_in_order(runs, orders)
+    nonzero = scores.diagonal().reshape(n_runs, rank) > 0
     if rank == 1:
         return nonzero.mean(axis=0)
-    for run in range(n_runs):
-        np.fill_diagonal(angles[run, run], 0.0)
-    sums = angles.sum(axis=1)  # to all parts of each cluster
+    np.fill_diagonal(scores, 1.0)  # those of zero components too
+    sums = np.arccos(scores).reshape(n_runs, rank, n_runs, rank).sum(axis=2)  # to all parts of each cluster
     inside = np.diagonal(sums, axis1=1, axis2=2) / max(n_runs - 1, 1)
     outside = np.where(np.eye(rank, dtype=bool), np.inf, sums / n_runs).min(axis=2)
     widths = (outside - inside) / np.maximum(np.maximum(inside, outside), LEAST_ANGLE)
     return np.where(nonzero, widths, 0.0).mean(axis=0)
+
+
+def cosines_in_order(runs: Sequence[Factors], orders: np.ndarray) -> np.ndarray:
+    """`(n_runs rank, n_runs rank)`: the cosines of all parts in clusters, run after run; 0 where a run has none."""
+    ranks = [run[0].shape[1] for run in runs]
+    grams = np.ones((sum(ranks), sum(ranks)))
+    for mode in range(len(runs[0])):
+        arrays = [run[mode] for run in runs]
+        step = max(1, BLOCK // sum(ranks))  # some rows at a time: no copy of all runs is made
+        blocks = (np.hstack([A[start : start + step] for A in arrays]) for start in range(0, len(arrays[0]), step))
+        grams *= np.abs(sum(block.T @ block for block in blocks))
+    first = np.cumsum([0, *ranks[:-1]])
+    places = np.where(orders >= 0, orders + first[:, None], -1).ravel()
+    return np.minimum(chosen(grams, places, places), 1.0)
