@@ -1,6 +1,6 @@
 """partwise: nonnegative data taken apart into meaningful parts."""
 
-from . import datasets, init, losses, metrics, oracles, solvers, structures
+from . import datasets, init, losses, metrics, oracles, selection, solvers, structures
 from .data.tensor import SparseTensor
 from .estimators import NMF, NTF, Dictionary, non_negative_factorization
 from .factorize import factorize
@@ -8,7 +8,7 @@ from .holdout import Holdout, holdout
 from .io import load
 from .problem import Problem
 from .result import Result
-from .selection.stability import Stability, stability
+from .selection import RankSelection, Stability, select_rank, stability
 
 __version__ = "0.1.0"
 
@@ -18,6 +18,7 @@ __all__ = [
     "Dictionary",
     "Holdout",
     "Problem",
+    "RankSelection",
     "Result",
     "SparseTensor",
     "Stability",
@@ -30,6 +31,8 @@ __all__ = [
     "metrics",
     "non_negative_factorization",
     "oracles",
+    "select_rank",
+    "selection",
     "solvers",
     "stability",
     "structures",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..checks import is_positive_int
 from ..data.names import Mode, checked_modes
 from ..data.validation import DTYPES, SYMMETRIES
 from ..errors import ArchiveError
@@ -20,14 +21,20 @@ from .archive import read_archive, write_archive
 from .codec import check_history, decode, encode
 
 if TYPE_CHECKING:
+    from ..selection.selected import RankSelection
     from ..selection.stability import Part, Stability
 
 
 def kinds() -> dict[str, tuple[type, Callable[[Any], None]]]:
     """What files hold: by the name of its kind, the class, and what checks an instance that came out of a file."""
-    from ..selection.stability import Stability  # noqa: PLC0415  # it imports this package
+    from ..selection.selected import RankSelection  # noqa: PLC0415  # it imports this package
+    from ..selection.stability import Stability  # noqa: PLC0415
 
-    return {"result": (Result, check), "stability": (Stability, check_stability)}
+    return {
+        "result": (Result, check),
+        "stability": (Stability, check_stability),
+        "rank selection": (RankSelection, check_selection),
+    }
 
 
 def save(thing: Any, path: str | Path) -> Path:
@@ -41,7 +48,8 @@ def save(thing: Any, path: str | Path) -> Path:
 
 
 def load(path: str | Path) -> Any:
-    """What `save` of a `Result` or a `Stability` wrote. The file may come from strangers: nothing in it is run."""
+    """What `save` of a `Result`, `Stability` or `RankSelection` wrote. The file may come from strangers: nothing in it
+    is run."""
     about, arrays = read_archive(path, *kinds())
     kind = about["kind"]
     cls, checks = kinds()[kind]
@@ -96,6 +104,31 @@ def check_stability(stability: Stability) -> None:
     }
     check_all(holds)
     repr(stability), str(stability)
+
+
+def check_selection(found: RankSelection) -> None:
+    """The same for a number of parts."""
+    ranks = found.ranks
+    for result in filter(None, (found.result,)):
+        check(result)
+    if found.stability is not None:
+        check_stability(found.stability)
+    holds = {
+        "ranks": bool(ranks)
+        and ranks[0] == 1
+        and all(map(is_positive_int, ranks))
+        and sorted(set(ranks)) == list(ranks),
+        "candidates": set(ranks) <= set(found.candidates) and found.candidates == tuple(sorted(found.candidates)),
+        "window": bool(found.window) and set(found.window) <= set(ranks) and found.window[-1] == found.best,
+        "picks": {found.rank, found.best, found.near} <= set(ranks),
+        "curves": found.curves.ndim == 2 and found.curves.shape[1] == len(ranks) and found.curves.dtype == np.float64,
+        "losses": all(math.isfinite(row.held_out) for row in found.table) and bool(np.isfinite(found.curves).all()),
+        "status": found.status in ("complete", "interrupted")
+        and (found.status != "complete") == (found.result is None),
+        "result": found.result is None or (found.result.rank <= found.rank and found.result.shape == found.shape),
+    }
+    check_all(holds)
+    str(found)  # nonsense shows here
 
 
 def possible(part: Part) -> bool:

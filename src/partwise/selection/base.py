@@ -23,7 +23,8 @@ from ..problem import Factors
 from .setting import Setting
 
 GROUPS = 100  # at most, of samples, whose held-out losses are kept apart: standard errors are taken over them
-BACKGROUND = 0.01  # share of the background in a prediction under losses that are infinite at 0, and of the mean in it
+SHARES = (0.01, 0.03, 0.1, 0.3)  # of the background in predictions, under losses that are infinite at 0
+MEAN = 0.01  # share of the mean in the background, which is never 0
 LEAST_ZEROS = 10_000  # that are not stored, of those to predict: as many as are stored, but no fewer than these
 
 
@@ -96,9 +97,18 @@ class Test:
         return cls(data.shape, places, values, weights[order], largest, mean)
 
     def judged(self, loss: Loss, factors: Factors, base: Factors) -> tuple[np.ndarray, float, float]:
-        """Losses of the entries, summed over groups of samples, and `chi_square`."""
-        predicted = self.capped(loss, factors, base)
-        return self.losses(loss, predicted), *self.chi_square(predicted, base)
+        """Losses of the entries, summed over groups of samples, and `chi_square`.
+
+        No single entry can spoil a prediction: a part that rests on held-out entries alone can say anything of them, so
+        that none is larger than what was seen. And where the loss is infinite at 0, a share of the background is mixed
+        in, whichever of a few predicts best: parts that are sure that nothing is there are forgiven at every rank
+        alike, and the curve tells of what they say of the rest."""
+        Y = np.clip(self.predict(factors), -self.largest, self.largest)
+        background = self.background(base)
+        mixed = [(1 - share) * Y + share * background for share in SHARES] if loss.infinite_at_zero else [Y]
+        scored = [(self.losses(loss, prediction), prediction) for prediction in mixed]
+        losses, predicted = min(scored, key=lambda pair: pair[0].sum())
+        return losses, *self.chi_square(predicted, background)
 
     def predict(self, factors: Factors) -> np.ndarray:
         """The model at these places, in O(n rank)."""
@@ -114,18 +124,9 @@ class Test:
 
         return np.concatenate(threads.map_chunks(part, [*range(0, len(self.places), step), len(self.places)]))
 
-    def capped(self, loss: Loss, factors: Factors, base: Factors) -> np.ndarray:
-        """Predictions that no single entry can spoil: a part that rests on held-out entries alone can say anything of
-        them, so that none is larger than what was seen; and where the loss is infinite at 0, a share of the background
-        is mixed in, the model of one part, never 0 itself."""
-        Y = np.clip(self.predict(factors), -self.largest, self.largest)
-        if not loss.infinite_at_zero:
-            return Y
-        return (1 - BACKGROUND) * Y + BACKGROUND * self.background(base)
-
     def background(self, base: Factors) -> np.ndarray:
         """The model of one part, mixed with the mean: what row and column sums predict."""
-        return (1 - BACKGROUND) * np.clip(self.predict(base), 0, self.largest) + BACKGROUND * self.mean
+        return (1 - MEAN) * np.clip(self.predict(base), 0, self.largest) + MEAN * self.mean
 
     def losses(self, loss: Loss, predicted: np.ndarray) -> np.ndarray:
         """Summed over groups of samples, computed in units where the largest entry is near 1."""
@@ -144,11 +145,10 @@ class Test:
         rows = np.arange(1, n_groups + 1) * n_samples // n_groups
         return rows * (math.prod(self.shape) // n_samples)
 
-    def chi_square(self, predicted: np.ndarray, base: Factors) -> tuple[float, float]:
+    def chi_square(self, predicted: np.ndarray, background: np.ndarray) -> tuple[float, float]:
         """`sum (x - y)^2 / b` and `sum x / b` over the entries, by what they count, b being the background. These are
         Pearson's chi-square and its expectation where x is Poisson, of mean y; b in place of y, since one count where
         next to none was expected would outweigh all others."""
-        background = self.background(base)  # 0 only where all that was seen is
         b = np.divide(self.weights, background, out=np.zeros_like(background), where=background > 0)
         return float(b @ np.square(self.values - predicted)), float(b @ self.values)
 

@@ -1,4 +1,4 @@
-"""Pictures of how parts come again, with matplotlib."""
+"""Pictures of how many parts predict, and how they come again, with matplotlib."""
 
 from __future__ import annotations
 
@@ -9,11 +9,56 @@ import numpy as np
 
 from ..result.plots import figures
 from . import connectivity
+from .rule import STABLE
 
 if TYPE_CHECKING:
+    from .selected import RankSelection
     from .stability import Stability
 
 MOST_NUMBERED = 30  # bars that each have a number below
+
+
+def curve(selection: RankSelection):
+    """The held-out loss by rank: repeats thin, their mean thick, the window shaded; below it the loss of what was
+    fitted, which always falls. A matplotlib Figure."""
+    fig = figures().Figure(figsize=(6.4, 3.4), layout="constrained")
+    ax, ranks = fig.subplots(), selection.ranks
+    ax.plot(ranks, selection.curves.T, color="#90cdf4", linewidth=0.8)
+    mean = [row.held_out for row in selection.table]
+    ax.plot(ranks, mean, color="#2b6cb0", marker="o", markersize=4, linewidth=2, label="left out")
+    ax.plot(ranks, [row.training for row in selection.table], color="#a0aec0", linestyle="--", label="fitted")
+    low, best = selection.window[0], selection.best
+    ax.axvspan(low - 0.4, best + 0.4, color="#2b6cb0", alpha=0.1, linewidth=0, label="window")
+    ax.axvline(selection.rank, color="#c05621", linewidth=1.2, label=f"picked: {selection.rank}")
+    ax.set(xlabel="parts", ylabel=f"{selection.loss}, mean of an entry", xlim=(min(ranks) - 0.6, max(ranks) + 0.6))
+    ax.legend(frameon=False, fontsize=8)
+    tidy(ax)
+    return fig
+
+
+def stability(selection: RankSelection):
+    """Silhouettes of the parts of random starts, by rank: the mean of all parts, and the weakest. A matplotlib
+    Figure."""
+    rows = [row for row in selection.table if row.weakest == row.weakest]
+    if not rows:
+        raise ValueError("no parts of random starts were compared: there is one part, or the search was interrupted")
+    fig = figures().Figure(figsize=(4.6, 3.0), layout="constrained")
+    ax = fig.subplots()
+    style = {"marker": "o", "markersize": 5}
+    ax.plot([r.rank for r in rows], [r.stability for r in rows], color="#90cdf4", label="mean of the parts", **style)
+    ax.plot([r.rank for r in rows], [r.weakest for r in rows], color="#2b6cb0", label="weakest part", **style)
+    ax.axhline(STABLE, color="#c05621", linewidth=1, linestyle="--", label=f"come again: {STABLE}")
+    ax.set(xlabel="parts", ylabel="silhouette", ylim=(min(-0.05, *(r.weakest for r in rows)), 1.05))
+    ax.set_xlim(rows[0].rank - 0.6, rows[-1].rank + 0.6)
+    ax.legend(frameon=False, fontsize=8)
+    tidy(ax)
+    return fig
+
+
+def tidy(ax) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=8)
+    ax.xaxis.get_major_locator().set_params(integer=True)
 
 
 def parts(stability: Stability):
@@ -30,9 +75,7 @@ def parts(stability: Stability):
         color=colours.to_rgba(np.array(stability.found)),
     )
     ax.set(xlabel="part", ylabel="share")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=8)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    tidy(ax)
     if stability.rank <= MOST_NUMBERED:
         ax.set_xticks(range(stability.rank))
     bar = fig.colorbar(colours, ax=ax)

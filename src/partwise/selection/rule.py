@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-MANY = 30  # ranks: beyond, they are doubled first
+STEP = 1.2  # from one rank to the next, whole numbers: 1 to 10, 12, 14, 16, 19, 22, 26, 31, ...
 WINDOW, NEAR = 0.05, 0.01  # of the drop of the held-out loss from one part to the best: the window, and as good as best
 STABLE = 0.8  # silhouette of the weakest part of a rank whose parts come again
-MOST_RANKS = 8  # of the window whose stability is looked at
+MOST_RANKS = 5  # of the window whose stability is looked at
 
 
 @dataclass(frozen=True)
@@ -42,44 +43,44 @@ class Window:
             return tuple(ranks)
         return tuple(ranks[round(i * (len(ranks) - 1) / (MOST_RANKS - 1))] for i in range(MOST_RANKS))
 
+    @staticmethod
+    def is_stable(weakest: float) -> bool:
+        return weakest >= STABLE
+
     def pick(self, weakest: Mapping[int, float]) -> int:
         """The most parts that come again, given the silhouette of the weakest part by rank; if none do, the fewest that
         predict as well as the best."""
-        stable = [rank for rank, silhouette in weakest.items() if silhouette >= STABLE]
+        stable = [rank for rank, silhouette in weakest.items() if self.is_stable(silhouette)]
         return max(stable, default=self.near)
 
 
 def ranks_in_turn(candidates: Sequence[int], patience: int, curve: Mapping[int, float]) -> Iterator[int]:
     """The next rank to try; `curve` has the losses of those tried by then.
 
-    Upwards, until `patience` in a row are no better than the best before them. More than 30 candidates are doubled
-    first, and halved between the neighbours of the best of these.
+    Upwards, in steps of a sixth from 10 parts on, until `patience` in a row are no better than the best before them;
+    then halfway between the best and its neighbours, until there is nothing between them.
     """
-    steps = candidates if len(candidates) <= MANY else doubled(candidates)
     waited = 0
-    for rank in steps:
-        best = min(curve.values(), default=float("inf"))
-        if rank not in curve:
-            yield rank
+    for rank in growing(candidates):
+        best = min(curve.values(), default=math.inf)
+        yield rank
         waited = 0 if curve[rank] < best else waited + 1
-        if waited >= patience and rank > 1:
+        if waited >= patience:
             break
-    if len(candidates) > MANY:
-        yield from halved(candidates, curve)
+    yield from halved(candidates, curve)
 
 
-def doubled(candidates: Sequence[int]) -> list[int]:
-    """Every candidate next above a power of 2."""
-    found, least = [], 1
+def growing(candidates: Sequence[int]) -> Iterator[int]:
+    """Candidates, each the first that is larger than the one before it by a sixth of that, and the last."""
+    least = 1
     for rank in candidates:
-        if rank >= least:
-            found.append(rank)
-            least = 2 * max(rank, 1)
-    return found if found[-1] == candidates[-1] else [*found, candidates[-1]]
+        if rank >= least or rank == candidates[-1]:
+            yield rank
+            least = max(rank + 1, int(rank * STEP))
 
 
 def halved(candidates: Sequence[int], curve: Mapping[int, float]) -> Iterator[int]:
-    """Candidates half way from the best of those tried to its neighbours among them, until there are none."""
+    """Candidates halfway from the best of those tried to its neighbours among them, until there are none."""
     while True:
         tried = [i for i, rank in enumerate(candidates) if rank in curve]
         at = min(range(len(tried)), key=lambda i: curve[candidates[tried[i]]])
@@ -87,5 +88,4 @@ def halved(candidates: Sequence[int], curve: Mapping[int, float]) -> Iterator[in
         between = sorted({(tried[at] + other) // 2 for other in near} - set(tried))
         if not between:
             return
-        for index in between:
-            yield candidates[index]
+        yield from (candidates[index] for index in between)

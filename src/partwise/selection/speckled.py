@@ -8,11 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..holdout import Holdout, holdout
+from ..data.hiding import listed
+from ..data.observed import Observed, found, listing, merged
+from ..errors import IncompatibleError
+from ..holdout import MOST_HIDDEN, holdout
 from ..problem.weights import mean_of
+from ..registry import choose
 from .base import Method, Outcome, Split, Test
 from .path import extended
 from .setting import Setting
+from .zeros import FEWEST, drawn_zeros
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,23 +26,19 @@ class SpeckledSplit(Split):
     test: Test
 
     @classmethod
-    def of(cls, setting: Setting, held: Holdout) -> SpeckledSplit:
-        data = held.left.data
-        largest = max(map(abs, data.extremes))
-        test = Test(held.shape, held.places, held.values, held.weights, largest, mean_of(held.left))
-        return cls(setting.of_data(held.left), test)
+    def of(cls, setting: Setting, left: Observed, places, values, weights) -> SpeckledSplit:
+        largest = max(map(abs, left.data.extremes))
+        return cls(setting.of_data(left), Test(setting.shape, places, values, weights, largest, mean_of(left)))
 
     def fit(self, rank, seed, base, last):
         began = time.perf_counter()
-        data = self.setting.given.data
-        start = None if last is None else extended(data, last.factors[0], rank, seed)
+        start = None if last is None else extended(self.setting.given.data, last.factors[0], rank, seed)
         result = self.setting.path_fit(rank, seed, start)
         background = result.factors if base is None else base.factors[0]
-        predicted = self.test.capped(self.setting.loss, result.factors, background)
-        chi_square, expected = self.test.chi_square(predicted, background)
+        held_out, chi_square, expected = self.test.judged(self.setting.loss, result.factors, background)
         return Outcome(
             factors=(result.factors,),
-            held_out=self.test.losses(self.setting.loss, predicted),
+            held_out=held_out,
             counted=float(self.test.weights.sum()),
             training=result.fit,
             n_training=float(self.setting.given.n_observed),
@@ -51,12 +52,56 @@ class SpeckledSplit(Split):
 
 @dataclass(frozen=True)
 class Speckled(Method):
-    """Hide a share of single entries, the same ones for all ranks, and predict them from the rest."""
+    """Hide a share of single entries, the same ones for all ranks, and predict them from the rest.
+
+    Where X is sparse and that would be more than 5 million, it is a share of the nonzeros, and about as many zeros that
+    stand for all; nonzeros that are left then count for those hidden.
+    """
 
     blocks: bool = False  # of neighbouring entries, where these are alike: spectra, images
     name = "speckled"
 
+    def refuses(self, setting):
+        """Whether a solver takes data in which an entry is missing."""
+        left = hidden_at_random(setting.given, 1.5 / setting.given.n_observed, False, 0)[0]
+        try:
+            choose(setting.of_data(left).problem(1), setting.words.get("solver", "auto"))
+        except IncompatibleError as error:
+            return str(error)
+        return None
+
     def split(self, setting, share, seed):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # how many could be hidden is in the table
-            return SpeckledSplit.of(setting, holdout(setting.given, share, self.blocks, random_state=seed))
+        given = setting.given
+        large = share * given.n_observed > MOST_HIDDEN
+        if large and given.data.sparse and not given.vectors and not self.blocks:
+            return SpeckledSplit.of(setting, *hidden_by_strata(given, share, seed))
+        return SpeckledSplit.of(setting, *hidden_at_random(given, share, self.blocks, seed))
+
+
+def hidden_at_random(given: Observed, share: float, blocks: bool, seed: int) -> tuple:
+    """What is left, and the places, values and weights of what is hidden."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # how many could be hidden is nothing to act upon here
+        held = holdout(given, share, blocks, random_state=seed)
+    return held.left, held.places, held.values, held.weights
+
+
+def hidden_by_strata(given: Observed, share: float, seed: int) -> tuple:
+    """The same of sparse data, nonzeros and zeros apart."""
+    data, rng = given.data, np.random.default_rng(seed)
+    known, values, weights = listed(data)
+    there = np.flatnonzero((values != 0) & (weights > 0))
+    taken = there[rng.permutation(len(there))[: min(max(1, round(share * len(there))), MOST_HIDDEN)]]
+    gain, chance = len(there) / max(len(there) - len(taken), 1), len(taken) / len(there)
+    sums = [data.row_sums(mode, 1.0) for mode in range(len(data.shape))]
+    zeros, counts = drawn_zeros(data.shape, sums, known, max(len(taken), FEWEST), seed=seed, most=share)
+    every = merged(known, zeros)
+    left = found(every, known, weights, data.unlisted)
+    left[np.searchsorted(every, known[there])] *= gain
+    left[np.searchsorted(every, np.concatenate([known[taken], zeros]))] = 0
+    places = np.concatenate([known[taken], zeros])
+    counted = np.concatenate([weights[taken] / chance, data.unlisted * counts])
+    order = np.argsort(places, kind="stable")
+    kept = listing(data.shape, every, found(every, known, values), left, data.unlisted)
+    found_values = np.concatenate([values[taken], np.zeros(len(zeros))])
+    return given._replace(data=kept), places[order], found_values[order].astype(np.float64), counted[order]

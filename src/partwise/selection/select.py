@@ -1,0 +1,393 @@
+"""How many parts: what predicts entries that were left out, and of that what comes again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..checks import is_number, is_positive_int
+from ..data.names import listed
+from ..data.observed import Observed
+from ..data.validation import checked_random_state
+from ..errors import IncompatibleError, warn
+from ..losses import KL, Frobenius
+from ..metrics import core_consistency
+from ..registry import choose
+from ..result import Result
+from ..run.progress import FitBar, watched
+from .base import Method, Outcome, Split, total
+from .blocks import Blocks
+from .jobs import Interrupted, Jobs
+from .rule import Window, ranks_in_turn
+from .selected import RankRow, RankSelection
+from .setting import Setting, seeds
+from .speckled import Speckled
+from .stability import TOL, Stability
+from .thinning import Thinning, holds_counts
+
+METHODS: dict[str, Any] = {"speckled": Speckled, "blocks": Blocks, "thinning": Thinning}
+AS_GOOD = 0.01  # a run that ends this share above the best found another optimum, and says nothing of parts
+FEWEST_RUNS = 3  # whose parts are compared, whatever their objectives
+USUAL = 30  # the largest rank tried where the user names none
+SPLITS, PATH, STARTS, LAST = range(4)  # what seeds are for
+
+
+def select_rank(  # noqa: PLR0913  # the one place where everything about a search can be said
+    X,
+    ranks: int | Sequence[int] | None = None,
+    *,
+    loss="frobenius",
+    structure_W=None,
+    structure_H=None,
+    structures=None,
+    missing: str | None = "nan",
+    mask=None,
+    weights=None,
+    method: str | Method = "auto",
+    n_repeats: int = 3,
+    n_starts: int = 5,
+    share: float = 0.1,
+    patience: int = 2,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+    checkpoint=None,
+    resume=None,
+    random_state=0,
+    **words,
+) -> RankSelection:
+    """How many parts X has: as many as predict entries that were left out, and of these as many as come again.
+
+    Some entries are hidden, `n_repeats` times, and predicted by fits of 1, 2, ... parts, each started from the one
+    before it, until `patience` more parts in a row predict no better. From the fewest parts that reach the lowest
+    held-out loss up to 5% of its drop, to those that reach it, is the window. There parts of `n_starts` random starts
+    are compared, from the most parts down, and the first rank whose weakest part comes again is taken (silhouette of at
+    least 0.8); where none does, the fewest parts within 1% of the drop. See "How many parts?" in the documentation.
+
+    Parameters
+    ----------
+    X : array-like, SciPy sparse matrix, or SparseTensor
+        The data, as for `factorize`.
+    ranks : int, sequence of int, or None
+        Candidates: 1 up to a number, or those given; None: up to 30, as far as X allows. One part is fitted in any
+        case, for comparison. From 10 parts on steps grow by a sixth, and are halved around the best rank.
+    loss, structure_W, structure_H, structures, missing, mask, weights
+        As for `factorize`.
+    method : "auto", "speckled", "blocks", "thinning", or Method
+        How entries are left out. "speckled": single entries here and there. "blocks": a half of the rows by a half of
+        the columns at a time, which needs no solver that takes masks. "thinning": every count is split in two at
+        random (counts under KL; trust it where `dispersion` is near 1). "auto": the first of them that applies.
+    n_repeats : int
+        How often entries are left out, each time others.
+    n_starts : int
+        Random starts whose parts are compared, at each rank looked at.
+    share : float
+        The share of entries hidden by "speckled", between 0 and 1.
+    patience : int
+        How many ranks in a row must predict no better for the search to end.
+    n_jobs : int, optional
+        Processes, as in scikit-learn; the result is the same for any number. None: one, with its threads.
+    progress : bool, optional
+        Whether to tell of fits on standard error. None: if it is a terminal or a notebook.
+    checkpoint : path, or (path, seconds)
+        A file to keep finished fits in, every 60 seconds unless said otherwise.
+    resume : path
+        A checkpoint to go on from, of the same data and settings.
+    random_state : int, RandomState, Generator or None
+        The seed. Same seed and settings, same bits.
+    **words
+        What else `factorize` takes and all fits share: `solver`, `max_iter`, `tol`, `n_threads`, `modes`, ...
+
+    Returns
+    -------
+    RankSelection
+        `rank`, `sentence`, `table`, `window`, `result` (a fit of X at that rank), `stability`, `plot`, `report`.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(60, 40, 4, noise=0.1, random_state=0).X
+    >>> selection = pw.select_rank(X)
+    >>> selection.rank
+    4
+    """
+    counts = {"missing": missing, "mask": mask, "weights": weights}
+    setting = Setting.of(X, loss, (structure_W, structure_H, structures), counts, words)
+    candidates = checked_ranks(ranks, setting.shape)
+    seed = int(checked_random_state(random_state).randint(2**31))
+    plan = Plan(candidates, n_repeats, n_starts, share, patience, seed)
+    check_plan(plan)
+    chosen = resolved_method(method, setting)
+    identity = setting.identity(candidates[0], method=repr(chosen), **asdict(plan))
+    show = FitBar(watched() if progress is None else progress)
+    with Jobs(identity, n_jobs, show, checkpoint, resume) as jobs:
+        search = Search(X, setting, chosen, plan, jobs)
+        with suppress(Interrupted):
+            search.run()
+    return search.found()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done, in numbers."""
+
+    candidates: tuple[int, ...]
+    n_repeats: int
+    n_starts: int
+    share: float
+    patience: int
+    seed: int
+
+
+@dataclass(eq=False)
+class Search:
+    """The state of a search, so that Ctrl-C leaves what is known."""
+
+    X: Any  # as given
+    setting: Setting
+    method: Method
+    plan: Plan
+    jobs: Jobs
+    outcomes: dict[int, list[Outcome]] = field(default_factory=dict)  # by rank, one for each split
+    curve: dict[int, float] = field(default_factory=dict)  # mean held-out loss by rank
+    consistency: dict[int, float] = field(default_factory=dict)
+    runs: dict[int, list[Result]] = field(default_factory=dict)  # random starts, by rank
+    compared: dict[int, Stability] = field(default_factory=dict)  # those that end as low as the best
+    result: Result | None = None
+
+    def run(self) -> None:
+        self.predict()
+        self.compare()
+        self.finish()
+
+    # -- the three stages ------------------------------------------------------------------------------
+
+    def predict(self) -> None:
+        """Held-out losses, from one part upwards."""
+        numbers = seeds(self.plan.seed, SPLITS, count=self.plan.n_repeats)
+        splits = [self.method.split(self.setting, self.plan.share, seed) for seed in numbers]
+        for rank in ranks_in_turn(self.plan.candidates, self.plan.patience, self.curve):
+            below = max((tried for tried in self.outcomes if tried < rank), default=None)
+            tasks = {
+                self.key(rank, i): (
+                    split,
+                    rank,
+                    seeds(self.plan.seed, PATH, rank, i)[0],
+                    self.outcomes[1][i] if self.outcomes else None,
+                    self.outcomes[below][i] if below else None,
+                )
+                for i, split in enumerate(splits)
+            }
+            self.outcomes[rank] = list(self.jobs.each(fit_split, tasks).values())
+            self.curve[rank] = float(total(self.outcomes[rank]).mean())
+            self.consistency[rank] = self.core_consistency(rank)
+            self.forget()
+
+    def forget(self) -> None:
+        """Drop factors that no other fit starts from: all below the neighbour of the best rank, but for one part."""
+        tried = sorted(self.curve)
+        at = tried.index(self.window.best)
+        for rank in tried[1 : max(at - 1, 1)]:
+            for i, outcome in enumerate(self.outcomes[rank]):
+                self.outcomes[rank][i] = slim = replace(outcome, factors=())
+                self.jobs.done[self.key(rank, i)] = slim
+
+    def key(self, rank: int, split: int) -> str:
+        return f"rank {rank}, split {split + 1} of {self.plan.n_repeats}"
+
+    def compare(self) -> None:
+        """Parts of random starts, from the most parts of the window down to where they come again."""
+        for rank in reversed(self.window.examined):
+            numbers = seeds(self.plan.seed, STARTS, rank, count=self.plan.n_starts)
+            tasks = {
+                f"rank {rank}, start {i + 1} of {self.plan.n_starts}": (self.setting, rank, seed)
+                for i, seed in enumerate(numbers)
+            }
+            self.runs[rank] = list(self.jobs.each(fit_start, tasks).values())
+            self.compared[rank] = Stability.of(as_good(self.runs[rank]))
+            if self.window.is_stable(self.compared[rank].weakest):
+                return
+
+    def finish(self) -> None:
+        """The fit of X at the rank picked, from the best of its starts."""
+        start = min(self.runs.get(self.rank, []), key=lambda run: run.objective, default=None)
+        task = {f"rank {self.rank}, all of X": (self.setting, self.rank, seeds(self.plan.seed, LAST)[0], start)}
+        self.result = next(iter(self.jobs.each(fit_last, task).values()))
+
+    # -- what they tell --------------------------------------------------------------------------------
+
+    @property
+    def window(self) -> Window:
+        return Window.of(self.curve)
+
+    @property
+    def rank(self) -> int:
+        return self.window.pick({rank: found.weakest for rank, found in self.compared.items()})
+
+    def core_consistency(self, rank: int) -> float:
+        """Of the first split, for a complete tensor under least squares; else NaN."""
+        applies = len(self.setting.shape) > 2 and self.setting.loss == Frobenius() and self.setting.given.data.complete
+        factors = self.outcomes[rank][0].factors
+        if not applies or len(factors) > 1 or isinstance(self.X, Observed):
+            return math.nan
+        return core_consistency(self.X, list(factors[0]))
+
+    def found(self) -> RankSelection:
+        if not self.curve:
+            raise KeyboardInterrupt
+        window, rank = self.window, self.rank
+        stability = Stability.of(self.runs[rank], setting=self.setting) if rank in self.runs else None
+        return RankSelection(
+            rank=rank,
+            best=window.best,
+            near=window.near,
+            window=window.ranks,
+            table=tuple(self.row(rank) for rank in sorted(self.curve)),
+            curves=np.array([total(self.outcomes[rank]) for rank in sorted(self.curve)]).T,
+            candidates=self.plan.candidates,
+            dispersion=self.dispersion(window.best),
+            result=self.result,
+            stability=stability,
+            method=repr(self.method),
+            loss=self.setting.loss,
+            shape=self.setting.shape,
+            n_starts=self.plan.n_starts,
+            status="complete" if self.result is not None else "interrupted",
+        )
+
+    def row(self, rank: int) -> RankRow:
+        own, best = by_group(self.outcomes[rank]), by_group(self.outcomes[self.window.best])
+        compared = self.compared.get(rank)
+        outcomes = self.outcomes[rank]
+        return RankRow(
+            rank=rank,
+            held_out=self.curve[rank],
+            se=standard_error(own),
+            excess=self.curve[rank] - self.curve[self.window.best],
+            excess_se=standard_error(own - best),
+            training=sum(o.training for o in outcomes) / sum(o.n_training for o in outcomes),
+            stability=math.nan if compared is None else compared.mean,
+            weakest=math.nan if compared is None else compared.weakest,
+            ic1=self.ic1(rank),
+            core_consistency=self.consistency[rank],
+            fits=sum(o.fits for o in outcomes) + len(self.runs.get(rank, [])),
+            seconds=sum(o.seconds for o in outcomes) + sum(run.history[-1].time for run in self.runs.get(rank, [])),
+        )
+
+    def ic1(self, rank: int) -> float:
+        """`IC1` of Bai and Ng (2002) of the fits to what was left: the logarithm of the mean square, or the deviance
+        under KL, and what parameters cost; NaN for other losses."""
+        fitted = sum(o.training for o in self.outcomes[rank]) / sum(o.n_training for o in self.outcomes[rank])
+        entries = self.outcomes[rank][0].n_training
+        if not isinstance(self.setting.loss, Frobenius | KL) or fitted <= 0:
+            return math.nan
+        dims = sum(self.setting.shape)
+        cost = rank * dims / entries * math.log(max(entries / dims, 1.0))
+        return cost + (math.log(2 * fitted) if isinstance(self.setting.loss, Frobenius) else 2 * fitted)
+
+    def dispersion(self, rank: int) -> float:
+        """The variance of counts over their mean, from the entries left out; NaN where X does not hold counts."""
+        if not isinstance(self.setting.loss, KL) or not holds_counts(self.setting.given.data):
+            return math.nan
+        outcomes = self.outcomes[rank]
+        parameters = rank * sum(self.setting.shape) / outcomes[0].n_training
+        # what is fitted to the rest predicts a little worse than the truth would: by one variance a parameter
+        return sum(o.chi_square for o in outcomes) / sum(o.expected for o in outcomes) / (1 + parameters)
+
+
+# -- one fit of many: these go to other processes --------------------------------------------------------
+
+
+def fit_split(split: Split, rank: int, seed: int, base: Outcome | None, last: Outcome | None) -> Outcome:
+    return split.fit(rank, seed, base, last)
+
+
+def fit_start(setting: Setting, rank: int, seed: int) -> Result:
+    return setting.fit(rank, seed, **{"tol": TOL, **setting.words})
+
+
+def fit_last(setting: Setting, rank: int, seed: int, start: Result | None) -> Result:
+    return setting.fit(rank, seed, start)
+
+
+# -- what fits tell together -----------------------------------------------------------------------------
+
+
+def as_good(runs: Sequence[Result]) -> list[Result]:
+    """Those that end as low as the best, and not fewer than three: at a local optimum that is worse parts differ, but
+    the data tell which to believe."""
+    in_order = sorted(runs, key=lambda run: run.objective)
+    best = in_order[0].objective
+    close = [run for run in in_order if run.objective <= best + AS_GOOD * abs(best)]
+    return close if len(close) >= FEWEST_RUNS else in_order[:FEWEST_RUNS]
+
+
+def by_group(outcomes: Sequence[Outcome]) -> np.ndarray:
+    """What groups of samples add to the mean held-out loss."""
+    return np.mean([outcome.held_out / outcome.counted for outcome in outcomes], axis=0)
+
+
+def standard_error(parts: np.ndarray) -> float:
+    """Of a sum of independent parts."""
+    return float(parts.std(ddof=1) * math.sqrt(len(parts))) if len(parts) > 1 else math.nan
+
+
+# -- what the user says ----------------------------------------------------------------------------------
+
+
+def checked_ranks(ranks, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Candidates in order, 1 among them: those that X allows, as many as fibers along its longest mode."""
+    most = math.prod(shape) // max(shape)
+    if ranks is None:
+        ranks = min(most, USUAL)
+    if is_positive_int(ranks):
+        ranks = range(1, ranks + 1)
+    if isinstance(ranks, str) or not isinstance(ranks, Sequence | np.ndarray) or not all(map(is_positive_int, ranks)):
+        raise ValueError(f"ranks must be a whole number >= 1, the largest, or a list of such numbers; got {ranks!r}")
+    if len(ranks) == 0:
+        raise ValueError("ranks is empty: give the numbers of parts to try, or the largest of them")
+    able = sorted({int(rank) for rank in ranks if rank <= most} | {1})
+    if left := [rank for rank in ranks if rank > most]:
+        what = "min(X.shape)" if len(shape) == 2 else "the number of fibers along its longest mode"
+        warn(f"ranks above {most}, {what}, are left out, for so many parts can be X itself: {listed(map(str, left))}")
+    return tuple(able)
+
+
+def check_plan(plan: Plan) -> None:
+    for name, least in (("n_repeats", 1), ("n_starts", 2), ("patience", 1)):
+        if not is_positive_int(getattr(plan, name)) or getattr(plan, name) < least:
+            raise ValueError(f"{name} must be a whole number >= {least}, got {getattr(plan, name)!r}")
+    if not is_number(plan.share) or not 0 < plan.share < 1:
+        raise ValueError(f"share must be a number between 0 and 1, the part of X to leave out; got {plan.share!r}")
+
+
+def resolved_method(method, setting: Setting) -> Method:
+    """The method asked for, if it applies, or for "auto" the first that does."""
+    if method == "auto":
+        why = {}
+        for name, make in METHODS.items():
+            if (found := refusal(make(), setting)) is None:
+                return make()
+            why[name] = found
+        raise IncompatibleError(f"no way to leave out entries applies. {'. '.join(map(str.capitalize, why.values()))}")
+    if isinstance(method, str) and method not in METHODS:
+        known = ", ".join(map(repr, METHODS))
+        raise ValueError(f"method must be 'auto', one of {known}, or a Method of partwise.selection; got {method!r}")
+    made = METHODS[method]() if isinstance(method, str) else method
+    if not isinstance(made, Method):
+        raise TypeError(f"method must be a name or a partwise.selection.Method, got {type(method).__name__}")
+    if why := refusal(made, setting):
+        raise IncompatibleError(why)
+    return made
+
+
+def refusal(method: Method, setting: Setting) -> str | None:
+    """None, or why a method does not go with what is to be fitted."""
+    spec = setting.words.get("solver", "auto")
+    if choose(setting.problem(1), spec)[0].rank_is_limit:
+        return f"solver={spec!r} finds its number of parts itself: see the path of its result"
+    return method.refuses(setting)

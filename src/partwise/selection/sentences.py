@@ -1,0 +1,134 @@
+"""What was found, as a scientist may quote it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..data.names import listed
+from .rule import STABLE
+
+if TYPE_CHECKING:
+    from .selected import RankSelection
+
+POISSON = 1.2  # variance of counts over their mean, from which on they are said to vary more than Poisson
+NEXT = 2  # ranks from the best of which it is said that they are within noise of it
+WIDE = 5  # ranks in a window of which something is said
+
+
+# -- pieces ----------------------------------------------------------------------------------------------
+
+
+def parts(number: int) -> str:
+    return "1 part" if number == 1 else f"{number} parts"
+
+
+def is_stable(found: RankSelection) -> bool:
+    return found.row(found.rank).weakest >= STABLE
+
+
+def within_noise(found: RankSelection) -> str:
+    """Neighbours of the best rank that predict as well, to one standard error."""
+    close = [row for row in found.table if row.rank != found.best and abs(row.rank - found.best) <= NEXT]
+    near = [row for row in close if row.excess <= row.excess_se]
+    if not near:
+        return ""
+    return f", and {listed(str(row.rank) for row in near)} {'is' if len(near) == 1 else 'are'} within noise of it"
+
+
+def came_again(found: RankSelection) -> str:
+    """How many parts are found in every start."""
+    return "its parts were not compared" if found.stability is None else found.stability.verdict.removesuffix(".")
+
+
+def n_differ(found: RankSelection) -> int:
+    """Parts that fewer than half of the starts find."""
+    stability = found.stability
+    return 0 if stability is None else sum(2 * times < stability.n_runs for times in stability.found)
+
+
+# -- the whole -------------------------------------------------------------------------------------------
+
+
+def selected(found: RankSelection) -> str:
+    """All there is to say."""
+    if found.status == "interrupted":
+        return interrupted(found)
+    said = [headline(found), *filter(None, (remark(found) for remark in REMARKS))]
+    return " ".join(said)
+
+
+def headline(found: RankSelection) -> str:
+    """The number of parts, and why."""
+    return next(case(found) for applies, case in CASES if applies(found))
+
+
+def interrupted(found: RankSelection) -> str:
+    tried = found.ranks[-1]
+    return (
+        f"Interrupted after {parts(tried)}: of the ranks tried by then, {found.best} predicts best. Whether its parts "
+        "come again was not looked at to the end; go on from a checkpoint, or ask for fewer ranks."
+    )
+
+
+def one_part(found: RankSelection) -> str:
+    return "1 part: nothing beyond the row and column sums predicts the entries left out."
+
+
+def endless(found: RankSelection) -> str:
+    most = found.candidates[-1]
+    most_stable = f"{parts(found.rank)} are the most that come again"
+    stable = most_stable if is_stable(found) else "no number of them comes again"
+    return (
+        f"No end in sight: the held-out error still falls at {most} parts, the most tried. Of those that predict about "
+        f"as well, {stable}; ask for more ranks, or take as many parts as you can read ({found.rank} are taken here)."
+    )
+
+
+def agreed(found: RankSelection) -> str:
+    return (
+        f"{parts(found.rank)}: the held-out error is lowest at {found.best}{within_noise(found)}; {came_again(found)}."
+    )
+
+
+def fewer(found: RankSelection) -> str:
+    rest = found.row(found.rank).excess / found.drop
+    above = next(rank for rank in found.ranks if rank > found.rank)
+    return (
+        f"{parts(found.rank)}: the held-out error goes on falling to {found.best}, by {rest:.1%} of its drop, but "
+        f"from {above} on parts differ from start to start; {came_again(found)}."
+    )
+
+
+def unstable(found: RankSelection) -> str:
+    why = "the data do not say which (not unique)"
+    taken = "" if found.rank == found.best else f"; {found.rank} predict as well, to 1% of the drop, and are taken here"
+    differ = n_differ(found)
+    told = f"{differ} of them differ" if found.rank == found.best and differ else "parts differ"
+    return f"{parts(found.best)} predict best, but {told} from start to start: {why}{taken}."
+
+
+CASES = (
+    (lambda found: found.rank == 1, one_part),
+    (lambda found: found.no_end, endless),
+    (lambda found: is_stable(found) and found.rank == found.best, agreed),
+    (is_stable, fewer),
+    (lambda found: True, unstable),
+)
+
+
+def overdispersed(found: RankSelection) -> str | None:
+    if not found.dispersion > POISSON:
+        return None
+    return (
+        f"Counts vary more than Poisson: {found.dispersion:.2g} times their mean, so that thinning and likelihood "
+        "criteria would see too many parts."
+    )
+
+
+def wide(found: RankSelection) -> str | None:
+    if len(found.window) < WIDE or found.no_end or found.rank == 1:
+        return None
+    return f"From {found.window[0]} to {found.best} parts predict about as well (within 5% of the drop)."
+
+
+REMARKS = (wide, overdispersed)
