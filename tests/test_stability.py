@@ -213,6 +213,7 @@ def test_tensors_are_compared_by_all_modes_but_the_first():
         (X, "rows", {"mask": HIDDEN}, "samples of the rows"),
         (CUBE, None, {}, "starts"),
         (X, lambda X, rng: X[rng.permutation(40)[:30]], {}, "resamples"),
+        (X, "noise", {"solver": "greedy"}, "copies with noise of 3%"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:nothing is observed")
@@ -246,6 +247,13 @@ def test_the_reference_is_the_best_run():
     assert again.result.objective == min(again.objectives)
     assert again.consensus is None
     assert again.without_consensus
+
+
+def test_runs_that_cannot_be_compared_get_a_sentence():
+    result = pw.factorize(X, 2)
+    for runs in ([], [result], [result, pw.factorize(X[:, :20], 2)]):
+        with pytest.raises(ValueError, match="runs must be two results or more"):
+            pw.Stability.of(runs)
 
 
 def test_consensus_parts_are_medians_held():
@@ -313,6 +321,7 @@ def test_symmetric_models_are_compared_by_their_factor():
         (SIMILAR, {"resample": "rows", "symmetric": True}, "rows and columns are the same"),
         (SIMILAR, {"symmetric": True, "structure_H": "box(0, 1)"}, "one factor"),
         (X, {"resample": "halves", "structure_W": s.UnitNorm()}, "the structure of W, UnitNorm.*, speaks of the rows"),
+        (X, {"solver": "greedy"}, "Greedy begins with no parts, so that all runs would be the same"),
         (X, {"resample": lambda X, rng: X[:, :5]}, "only the number of rows may differ"),
     ],
 )

@@ -90,25 +90,27 @@ class Stability:
         n_asked : int, optional
             How many runs there were to be.
         """
-        reference = min(runs, key=lambda run: run.objective) if reference is None else reference
-        target, factors = compared(reference), [compared(run) for run in runs]
-        found = matched(target, [A for A, run in zip(factors, runs, strict=True) if run is not reference])
+        best = min(runs, key=lambda run: run.objective, default=None) if reference is None else reference
+        if best is None or all(run is best for run in runs) or any(run.shape[1:] != best.shape[1:] for run in runs):
+            raise ValueError("runs must be two results or more, of data of one shape but for the number of rows")
+        target, factors = compared(best), [compared(run) for run in runs]
+        found = matched(target, [A for A, run in zip(factors, runs, strict=True) if run is not best])
         orders, centre = clustered(target, factors)
         columns = (
             np.count_nonzero(found >= ALIKE, axis=0),
             np.median(found, axis=0),
             found.min(axis=0),
             silhouettes(factors, orders),
-            reference.shares,
+            best.shares,
         )
         stability = cls(
-            result=reference,
+            result=best,
             parts=tuple(Part(*line) for line in zip(*(column.tolist() for column in columns), strict=True)),
             objectives=tuple(run.objective for run in runs),
             statuses=tuple(run.status for run in runs),
             n_compared=len(found),
             n_asked=n_asked or len(runs),
-            labels=connectivity.labels(runs, rows, reference.shape[0]),
+            labels=connectivity.labels(runs, rows, best.shape[0]),
             resample=resample,
             without_consensus="it was not asked for",
         )
@@ -282,6 +284,7 @@ class Study:
     resample: Resample
     rank: int
     seed: int
+    init: str | None = "random"  # of each run; None: as the solver starts, where that is part of its method
 
     def draw(self, number: int) -> tuple[Setting, np.random.Generator, int]:
         """What the data of a run follow from, as `Resample` takes it."""
@@ -294,12 +297,12 @@ class Study:
 
     def run(self, number: int) -> Result:
         (seed,) = seeds(self.seed, FITS, self.rank, number)
-        return self.setting.of_data(self.resample.draw(*self.draw(number))).fit(self.rank, seed)
+        return self.setting.of_data(self.resample.draw(*self.draw(number))).fit(self.rank, seed, self.init)
 
     def fit_of_X(self, number: int) -> Result:
         """A fit of the data as given: the first starts as `factorize` does, others at random."""
         (seed,) = seeds(self.seed, REFERENCES, self.rank, number)
-        return self.setting.fit(self.rank, seed, init="random" if number else None)
+        return self.setting.fit(self.rank, seed, self.init if number else None)
 
     def done(self, jobs: Jobs, n_runs: int) -> tuple[Result | None, dict[int, Result]]:
         """The best fit of X, where the runs are of other data, and the runs by their numbers: those done when Ctrl-C
@@ -399,7 +402,7 @@ def stability(  # noqa: PLR0913  # what `factorize` is told, and how often
         rank=rank,
         seed=int(random_state) if is_int(random_state) else int(checked_random_state(random_state).randint(2**31)),
     )
-    check_problem(study)
+    study = checked_study(study)
     identity = study.setting.identity(rank, resample=study.resample.identity, random_state=study.seed)
     show = FitBar(watched() if progress is None else progress)
     with Jobs(identity, n_jobs, show, checkpoint, resume) as jobs:
@@ -417,13 +420,21 @@ def stability(  # noqa: PLR0913  # what `factorize` is told, and how often
     )
 
 
-def check_problem(study: Study) -> None:
+def checked_study(study: Study) -> Study:
     """Say now what every fit would: what does not go together, and what is to be known of the data."""
     problem = study.setting.problem(study.rank)
     solver, _ = choose(problem, study.setting.words.get("solver", "auto"))
     study.resample.check(study.setting, study.rank)
     warn_if_unobserved(problem, study.setting.modes)
     warn_if_overcomplete(problem, solver)
+    if solver.default_init is None:
+        return study
+    if study.resample.name is None:
+        raise ValueError(
+            f"{type(solver).__name__} begins with no parts, so that all runs would be the same: use resample='rows', "
+            "'halves', 'counts' or 'noise', or another solver"
+        )
+    return replace(study, init=None)
 
 
 def warn_if_unfinished(runs: list[Result]) -> None:
