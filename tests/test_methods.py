@@ -70,7 +70,7 @@ def arrays(outcome):
 
 @pytest.mark.parametrize(("method", "loss"), LOSSES)
 def test_same_seed_same_bits(method, loss):
-    X = planted((20, 15))
+    X = planted((12, 9))
     one, again, other = (path(method, X, (1, 2), loss, seed=seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(losses(one), losses(again))
     assert all(map(np.array_equal, arrays(one[2]), arrays(again[2])))
@@ -91,7 +91,7 @@ def test_what_is_predicted_was_not_seen(method, shape):
     split = METHODS[method].split(setting(X), 0.1, 0)
     tests = [split.test] if method == "speckled" else list(split.tests.values())
     before = path(method, X, (1, 2))
-    for number, test in list(enumerate(tests))[:3]:
+    for number, test in list(enumerate(tests))[:2]:
         other = X.copy()
         other.flat[test.places[len(test.places) // 2]] += 1000
         after = path(method, other, (1, 2))
@@ -103,29 +103,29 @@ def test_what_is_predicted_was_not_seen(method, shape):
 @pytest.mark.parametrize(("method", "loss"), LOSSES)
 def test_storage_does_not_matter(method, loss):
     """Few zeros are not stored here, and all of them are predicted."""
-    X = planted((20, 15), mean=1.0)
-    expected = path(method, X, (1, 2, 3), loss)
-    for other in (sparse.csr_array(X), sparse.csc_array(X), np.asfortranarray(X), tensor(X)):
-        found = path(method, other, (1, 2, 3), loss)
+    X = planted((12, 9), mean=1.0)
+    expected = path(method, X, (1, 2), loss)
+    for other in (sparse.csr_array(X), np.asfortranarray(X), tensor(X)):
+        found = path(method, other, (1, 2), loss)
         np.testing.assert_allclose(losses(found), losses(expected), rtol=1e-9, atol=1e-9 * losses(expected).max())
-        assert found[3].counted == expected[3].counted
+        assert found[2].counted == expected[2].counted
 
 
 @pytest.mark.parametrize(("method", "loss"), LOSSES)
 def test_tensors(method, loss):
     """Both ways to store one; halves are small, and any rank is fitted."""
     X = planted((10, 9, 8), rank=2)
-    dense, listed = path(method, X, (1, 2, 3), loss), path(method, tensor(X), (1, 2, 3), loss)
-    np.testing.assert_allclose(losses(listed), losses(dense), rtol=1e-8, atol=1e-8 * losses(dense).max())
+    dense, listed = path(method, X, (1, 2, 3), loss), path(method, tensor(X), (1, 2), loss)
+    np.testing.assert_allclose(losses(listed), losses(dense)[:2], rtol=1e-8, atol=1e-8 * losses(dense).max())
     assert Window.of({rank: outcome.held_out.sum() for rank, outcome in dense.items()}).near == 2
 
 
 @pytest.mark.parametrize("unit", [2.0**40, 1e-3])
 @pytest.mark.parametrize(("method", "loss"), LOSSES[:-1])
 def test_units_do_not_matter(method, loss, unit):
-    X = planted((20, 15))
-    expected = losses(path(method, X, (1, 2, 3), loss)) * unit ** (2 if loss == "frobenius" else 1)
-    np.testing.assert_allclose(losses(path(method, X * unit, (1, 2, 3), loss)), expected, rtol=1e-6)
+    X = planted((12, 9))
+    expected = losses(path(method, X, (1, 2), loss)) * unit ** (2 if loss == "frobenius" else 1)
+    np.testing.assert_allclose(losses(path(method, X * unit, (1, 2), loss)), expected, rtol=1e-6)
 
 
 def degenerate():
@@ -142,7 +142,7 @@ def test_degenerate_data(method, loss):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for name, X in degenerate():
-            outcomes = path(method, X, (1, 2, 6), loss)
+            outcomes = path(method, X, (1, 6), loss)
             assert np.isfinite(losses(outcomes)).all(), name
             assert np.isfinite([(o.chi_square, o.expected, o.training) for o in outcomes.values()]).all(), name
 
@@ -225,6 +225,14 @@ def test_structures_hold_in_cells():
     )[2]
     for W, _ in outcome.factors:
         np.testing.assert_allclose(W.sum(axis=1), 1, rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "l1", "huber"])
+def test_signed_data(loss):
+    """Weights of any sign may all be >= 0 in a fit, and are held for parts >= 0 of data that are not."""
+    X = planted((24, 18), rank=2) - 1
+    outcomes = path("blocks", X, (1, 2), loss, structures=(Free(), None, None))
+    assert outcomes[2].held_out.sum() < outcomes[1].held_out.sum()
 
 
 def test_names_of_rows_are_no_hindrance():

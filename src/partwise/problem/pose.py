@@ -31,7 +31,7 @@ def pose(data: Data, loss: Loss, structures: Sequence[Structure], rank: int) -> 
     nonnegative = all(structure.nonnegative for structure in bound)
     if why := loss.refuses(lowest, nonnegative):
         raise ValueError(f"{why}.")
-    if lowest < 0 and nonnegative:
+    if lowest < 0 and nonnegative and not any(structure.fixed for structure in bound):  # parts held are what they are
         raise ValueError(
             f"Negative values in data passed to partwise: X goes down to {lowest:g}, which nonnegative factors "
             "cannot reproduce. Clip or shift X, or let one factor be signed with structures.Free(); if such values "

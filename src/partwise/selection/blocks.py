@@ -15,7 +15,7 @@ from ..data.names import factor_names
 from ..data.part import part
 from ..problem import Factors
 from ..result import Result
-from ..structures import Fixed
+from ..structures import Fixed, Structure
 from .base import Method, Outcome, Split, Test, cosines
 from .path import extended
 from .setting import Setting, seeds
@@ -110,7 +110,7 @@ class BlocksSplit(Split):
 def projected(setting: Setting, result: Result, mode: int, seed: int) -> np.ndarray:
     """Rows along a mode for the parts of another cell, the other factors held: each on its own, as `transform` does."""
     names = factor_names(len(result.factors))
-    held = [Fixed(A.T if name == "H" else A) for A, name in zip(result.factors, names, strict=True)]
+    held: list[Structure] = [Fixed(A.T if name == "H" else A) for A, name in zip(result.factors, names, strict=True)]
     held[mode] = setting.structures[mode]
     # what was estimated in the fit holds; and where the loss is convex every solver ends at the same place
     setting = replace(setting, loss=result.loss, structures=tuple(held))
