@@ -313,16 +313,12 @@ def places_of(X) -> tuple[np.ndarray, np.ndarray]:
 def listing(shape, places: np.ndarray, values: np.ndarray, weights: np.ndarray, unlisted: float) -> Weighted:
     """Data by some of their entries, at places counted through X as an array, in order."""
     kind = values.dtype
-    entries = by_places(shape, places, np.where(weights > 0, values, kind.type(0)))
-    excess = entries.with_values((weights - unlisted).astype(kind))
-    return Weighted(shape, kind, 1.0, entries, excess, float(unlisted))
-
-
-def by_places(shape, places: np.ndarray, values: np.ndarray) -> Data:
-    """Complete data by some of their entries, zeros too, at places in order; all others are 0."""
+    values, excess = np.where(weights > 0, values, kind.type(0)), (weights - unlisted).astype(kind)
     if len(shape) == 2:
         rows, columns = np.divmod(places, shape[1])
         ends = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
-        return Sparse.of(csr_array((values, columns, ends), shape=shape), keep_zeros=True)
-    coords = np.column_stack(np.unravel_index(places, shape))
-    return Coordinates.of(SparseTensor(coords, values, shape), keep_zeros=True)
+        entries: Data = Sparse.of(csr_array((values, columns, ends), shape=shape), keep_zeros=True)
+    else:
+        coords = np.column_stack(np.unravel_index(places, shape))
+        entries = Coordinates.of(SparseTensor(coords, values, shape), keep_zeros=True)
+    return Weighted(shape, kind, 1.0, entries, entries.with_values(excess), float(unlisted))

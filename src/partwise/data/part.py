@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
 from .base import Data
 from .dense import Dense
 from .hiding import AllBut, Among, Countable, Grid
-from .observed import by_places, found
 
 
 def part(data: Data, grid: Grid) -> Data:
     """The entries in some rows along every mode."""
-    if isinstance(data, Dense):
-        return Dense.of(data.array[np.ix_(*grid.kept)])
-    (values,), places = data.listed(), data.places()
-    own = grid.into(places)
-    return by_places(grid.own_shape, own, found(grid.out_of(own), places, values))
+    return reduce(lambda some, mode: some.select(mode, grid.kept[mode]), range(len(data.shape)), data)
 
 
 def kinds(data: Data, grid: Grid) -> list[Countable]:
