@@ -3,6 +3,7 @@
 import math
 import tracemalloc
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -48,13 +49,14 @@ def setting(X, loss="kl", structures=(None, None, None), words=None, **counts):
 
 
 def path(method, X, ranks, loss="kl", seed=0, **words):
-    """Outcomes by rank, each from the last."""
+    """Outcomes by rank, each from the last, with losses in the units of X."""
     problem = setting(X, loss, **words)
-    assert METHODS[method].refuses(problem) is None
+    assert METHODS[method].refuses(problem, 1) is None
     split, found, last = METHODS[method].split(problem, 0.1, seed), {}, None
     for rank in ranks:
         found[rank] = last = split.fit(rank, rank, found.get(1), last)
-    return found
+    unit = 2.0 ** (problem.exponent * problem.loss.degree)
+    return {rank: replace(outcome, held_out=unit * outcome.held_out) for rank, outcome in found.items()}
 
 
 def losses(outcomes):
@@ -172,15 +174,15 @@ REFUSED = [
 @pytest.mark.parametrize(("method", "problem", "why"), REFUSED, ids=[f"{r[0]}: {r[2]}" for r in REFUSED])
 def test_refusals_are_sentences(method, problem, why):
     with pytest.raises(ValueError, match=why):
-        raise ValueError(METHODS[method].refuses(problem))
+        raise ValueError(METHODS[method].refuses(problem, 1))
 
 
 def test_what_is_not_refused():
     """Structures of single rows, penalties, weights that are all the same."""
     stated = (Simplex(per="item"), NonNegative() & L2(0.1), None)
-    assert Blocks().refuses(setting(COUNTS, "frobenius", stated)) is None
-    assert Blocks().refuses(setting(COUNTS, weights=np.full(COUNTS.shape, 3.0))) is None
-    assert Thinning().refuses(setting(COUNTS.astype(int), 1.0)) is None
+    assert Blocks().refuses(setting(COUNTS, "frobenius", stated), 1) is None
+    assert Blocks().refuses(setting(COUNTS, weights=np.full(COUNTS.shape, 3.0)), 1) is None
+    assert Thinning().refuses(setting(COUNTS.astype(int), 1.0), 1) is None
 
 
 # -- blocks --------------------------------------------------------------------------------------------
@@ -200,12 +202,13 @@ def test_cells_are_all_of_X(shape):
 
 
 @pytest.mark.parametrize("shape", [(16, 12), (12, 12, 12)])
-def test_cells_are_predicted_from_parts_without_noise(shape):
+def test_cells_are_predicted_from_parts_without_noise(shape, monkeypatch):
     """Where X is a sum of parts, those of one cell give the others. Rows come several times, since nothing larger than
     what was seen is predicted; and other samples may have weights < 0 for parts >= 0."""
     X = sum_of_parts([np.tile([[1, 0], [0, 1], [1, 1], [1, 2]], (dim // 4, 1)) for dim in shape]).astype(float)
     free = (None, None, [Free()] * len(shape))
-    found = path("blocks", X, (1, 2), "frobenius", structures=free, words={"tol": 1e-6})
+    monkeypatch.setattr("partwise.selection.setting.PATH_TOL", 1e-6)
+    found = path("blocks", X, (1, 2), "frobenius", structures=free)
     assert found[2].held_out.sum() < 1e-4 * found[1].held_out.sum()
     assert found[2].likeness.shape == (len(shape) * 2 ** (len(shape) - 1), 2)
 
@@ -257,7 +260,8 @@ def test_halves_predict_counts_in_the_units_of_halves():
     """A matrix of one part: Pearson's chi-square is what it should be, and the factors are those of X."""
     X = np.random.default_rng(0).poisson(50.0, (40, 30)).astype(float)
     (outcome,) = path("thinning", X, (1,)).values()
-    assert abs(outcome.chi_square / outcome.expected - 1) < 0.15  # 2400 entries: four standard deviations
+    unit = 2.0 ** setting(X).exponent
+    assert abs(unit * outcome.chi_square / outcome.expected - 1) < 0.15  # 2400 entries: four standard deviations
     W, H = outcome.factors[0]
     np.testing.assert_allclose((W @ H.T).mean(), 50, rtol=0.02)
 
@@ -269,22 +273,25 @@ def test_halves_predict_counts_in_the_units_of_halves():
 def test_sampled_zeros_count_for_all(shape, monkeypatch):
     """Sums over a sample have the right mean: the average over many is near, by its own standard error."""
     X = planted(shape, mean=0.3)
-    monkeypatch.setattr(base, "LEAST_ZEROS", 5)
-    data = observed(tensor(X) if len(shape) > 2 else sparse.csr_array(X)).data
+    monkeypatch.setattr(base, "FEWEST", 20)
+    problem = setting(tensor(X) if len(shape) > 2 else sparse.csr_array(X))
+    data = problem.given.data
     grid = Grid(shape, tuple(np.arange(0, dim, 2) for dim in shape))
     cell = X[np.ix_(*grid.kept)]
     factors = [np.random.default_rng(1).uniform(size=(dim, 2)) for dim in shape]
-    sums = []
+    sums, counted = [], []
     for seed in range(200):
-        test = Entries.drawn(data, grid, [data], np.random.RandomState(seed))
-        assert np.all(np.diff(test.places) > 0) and len(test.places) == 2 * np.count_nonzero(cell)
-        assert math.isclose(test.weights.sum(), cell.size)
+        test = Entries.drawn(data, grid, [data], problem, seed)
+        assert np.all(np.diff(test.places) > 0) and len(test.places) < cell.size
         assert np.count_nonzero(test.values) == np.count_nonzero(cell)
         sums.append(test.losses(pw.losses.KL(), test.predict(factors)).sum())
-    monkeypatch.setattr(base, "LEAST_ZEROS", 10_000)
-    test = Entries.drawn(data, grid, [data], np.random.RandomState(0))
+        counted.append(test.weights.sum())
+    monkeypatch.setattr(base, "FEWEST", 10_000)
+    test = Entries.drawn(data, grid, [data], problem, 0)
+    assert math.isclose(test.weights.sum(), cell.size)
     exact = test.losses(pw.losses.KL(), test.predict(factors)).sum()
     assert abs(np.mean(sums) - exact) < 4 * np.std(sums) / 200**0.5
+    assert abs(np.mean(counted) - cell.size) < 4 * np.std(counted) / 200**0.5
 
 
 @pytest.mark.parametrize("method", ["blocks", "thinning"])
@@ -298,7 +305,8 @@ def test_sparse_data_stay_sparse(method):
         assert tracemalloc.get_traced_memory()[1] < 50e6
     finally:
         tracemalloc.stop()
-    assert math.isclose(outcome.counted, (2 if method == "thinning" else 1) * 4e8)
+    expected = (2 if method == "thinning" else 1) * 4e8
+    assert math.isclose(outcome.counted, expected, rel_tol=0.1)  # 2000 draws or more stand for most of them
 
 
 @pytest.mark.parametrize("shape", [(9, 8), (5, 6, 7)])

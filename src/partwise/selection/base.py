@@ -14,18 +14,18 @@ from ..data.hiding import Grid, entries_at
 from ..data.observed import Observed
 from ..data.part import kinds
 from ..data.rows import BLOCK
-from ..data.units import exponent_of, times_power, unit_columns
+from ..data.units import unit_columns
 from ..holdout import MOST_HIDDEN, distinct_numbers
 from ..kernels import threads
 from ..losses import L1, Loss
 from ..metrics import assigned
 from ..problem import Factors
 from .setting import Setting
+from .zeros import FEWEST, drawn_zeros
 
 GROUPS = 100  # at most, of samples, whose held-out losses are kept apart: standard errors are taken over them
 SHARES = (0.01, 0.03, 0.1, 0.3)  # of the background in predictions, under losses that are infinite at 0
 MEAN = 0.01  # share of the mean in the background, which is never 0
-LEAST_ZEROS = 10_000  # that are not stored, of those to predict: as many as are stored, but no fewer than these
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +58,9 @@ class Method(ABC):
 
     name: str
 
-    def refuses(self, setting: Setting) -> str | None:
-        """None, or the sentence that tells why it does not go with these data, this loss and these structures."""
+    def refuses(self, setting: Setting, rank: int) -> str | None:
+        """None, or the sentence that tells why it does not go with these data, this loss and these structures; `rank`:
+        the fewest parts that are tried."""
         return None
 
     @abstractmethod
@@ -78,23 +79,27 @@ class Test:
     weights: np.ndarray
     largest: float  # of the entries fitted, by absolute value
     mean: float  # of the same
+    exponent: int  # losses are told in units of 2**this: see `Setting`
 
     @classmethod
-    def drawn(cls, data: Data, grid: Grid, seen: Sequence[Data], rng: np.random.RandomState) -> Test:
+    def drawn(cls, data: Data, grid: Grid, seen: Sequence[Data], setting: Setting, seed: int) -> Test:
         """The entries of complete data in some rows along each mode: all of them, or where they are too many, and of
         zeros that are not stored, a random sample that counts as much as all, so that sums have the right mean.
         `seen`: what they are predicted from."""
-        found = kinds(data, grid)
-        counts = [min(kind.n, MOST_HIDDEN, max(found[0].n, LEAST_ZEROS)) for kind in found]
-        drawn = [k.at(np.sort(distinct_numbers(count, k.n, rng))) for k, count in zip(found, counts, strict=True)]
-        weights = np.repeat([kind.n / max(count, 1) for kind, count in zip(found, counts, strict=True)], counts)
-        places = grid.out_of(np.concatenate(drawn))
+        rng, found = np.random.RandomState(seed), kinds(data, grid)[0]
+        count = min(found.n, MOST_HIDDEN)
+        places = grid.out_of(found.at(np.sort(distinct_numbers(count, found.n, rng))))
+        weights = np.full(count, found.n / max(count, 1))
+        if data.sparse:
+            sums = [data.row_sums(mode, 1.0)[rows] for mode, rows in enumerate(grid.kept)]
+            zeros, counted = drawn_zeros(grid.own_shape, sums, found.listed, max(count, FEWEST), seed=seed, most=1.0)
+            places, weights = np.append(places, grid.out_of(zeros)), np.append(weights, counted)
         order = np.argsort(places, kind="stable")  # merges two runs
         places = places[order]
         values, _ = entries_at(Observed(data, (), 0.0), places)
         largest = max(max(map(abs, some.extremes)) for some in seen)
         mean = sum(some.mean * some.n_observed for some in seen) / sum(some.n_observed for some in seen)
-        return cls(data.shape, places, values, weights[order], largest, mean)
+        return cls(data.shape, places, values, weights[order], largest, mean, setting.exponent)
 
     def judged(self, loss: Loss, factors: Factors, base: Factors) -> tuple[np.ndarray, float, float]:
         """Losses of the entries, summed over groups of samples, and `chi_square`.
@@ -129,14 +134,12 @@ class Test:
         return (1 - MEAN) * np.clip(self.predict(base), 0, self.largest) + MEAN * self.mean
 
     def losses(self, loss: Loss, predicted: np.ndarray) -> np.ndarray:
-        """Summed over groups of samples, computed in units where the largest entry is near 1."""
-        exponent = exponent_of(max(self.largest, float(np.abs(self.values).max(initial=0))))
-        own = scored_by(loss).in_units(exponent)
-        X, Y = np.ldexp(self.values, -exponent), np.ldexp(predicted, -exponent)
+        """Summed over groups of samples."""
+        own = scored_by(loss).in_units(self.exponent)
+        X, Y = np.ldexp(self.values, -self.exponent), np.ldexp(predicted, -self.exponent)
         ends = np.searchsorted(self.places, self.group_ends())
         parts = [slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
-        sums = [own.value(X[part], Y[part], self.weights[part]) if part.stop > part.start else 0.0 for part in parts]
-        return np.array([times_power(value, own.degree * exponent) for value in sums])
+        return np.array([own.value(X[p], Y[p], self.weights[p]) if p.stop > p.start else 0.0 for p in parts])
 
     def group_ends(self) -> np.ndarray:
         """Where groups of samples end, as places."""
@@ -150,7 +153,8 @@ class Test:
         Pearson's chi-square and its expectation where x is Poisson, of mean y; b in place of y, since one count where
         next to none was expected would outweigh all others."""
         b = np.divide(self.weights, background, out=np.zeros_like(background), where=background > 0)
-        return float(b @ np.square(self.values - predicted)), float(b @ self.values)
+        away = np.ldexp(self.values - predicted, -self.exponent)
+        return float(b @ np.square(away)), float(b @ np.ldexp(self.values, -self.exponent))
 
 
 def scored_by(loss: Loss) -> Loss:

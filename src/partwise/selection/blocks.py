@@ -49,7 +49,8 @@ class BlocksSplit(Split):
             cell: replace(setting, given=setting.given._replace(data=some, exponent=exponent), modes=())
             for cell, some in parts.items()
         }
-        tests = {cell: Test.drawn(data, grid, [parts[c] for c in seen_for(cell)], rng) for cell, grid in grids.items()}
+        numbers = zip(cells, seeds(seed, count=len(cells)), strict=True)
+        tests = {c: Test.drawn(data, grids[c], [parts[s] for s in seen_for(c)], setting, s) for c, s in numbers}
         return cls(halves, settings, tests)
 
     def fit(self, rank, seed, base, last):
@@ -156,7 +157,7 @@ class Blocks(Method):
 
     name = "blocks"
 
-    def refuses(self, setting):
+    def refuses(self, setting, rank):
         if not setting.given.data.complete or setting.given.vectors:
             return "method='blocks' needs X without missing entries and weights: use method='speckled'"
         if setting.symmetric:

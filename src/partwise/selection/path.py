@@ -44,7 +44,7 @@ def one_more(data: Data, factors: list[np.ndarray], rng: np.random.Generator) ->
             part[mode] = A / norm if norm > 0 else A
     if not np.all([np.any(a) for a in part]):  # nothing is left over
         part = [rng.uniform(size=(dim, 1)).astype(data.dtype) / dim for dim in data.shape]
-        norm = float(data.mean) * LIFT
+        norm = np.float64(data.mean * LIFT)
     return [lifted(a[:, 0] * data.dtype.type(norm ** (1 / len(part)))) for a in part]
 
 

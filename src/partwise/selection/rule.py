@@ -25,9 +25,9 @@ class Window:
 
     @classmethod
     def of(cls, curve: Mapping[int, float]) -> Window:
-        """`curve`: the mean held-out loss by rank, that of rank 1 among them."""
+        """`curve`: the mean held-out loss by rank; the drop is from that of the lowest."""
         best = min(sorted(curve), key=lambda rank: curve[rank])
-        drop = curve[1] - curve[best]
+        drop = curve[min(curve)] - curve[best]
 
         def fewest(share: float) -> int:
             return min(rank for rank in curve if curve[rank] - curve[best] <= share * drop)

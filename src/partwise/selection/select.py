@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,16 @@ import numpy as np
 from ..checks import is_number, is_positive_int
 from ..data.names import listed
 from ..data.observed import Observed
+from ..data.units import times_power
 from ..data.validation import checked_random_state
 from ..errors import IncompatibleError, warn
 from ..losses import KL, Frobenius
 from ..metrics import core_consistency
+from ..problem.weights import mean_of
 from ..registry import choose
 from ..result import Result
 from ..run.progress import FitBar, watched
-from .base import Method, Outcome, Split, total
+from .base import Method, Outcome, Split, scored_by, total
 from .blocks import Blocks
 from .jobs import Interrupted, Jobs
 from .rule import Window, ranks_in_turn
@@ -32,6 +35,8 @@ from .thinning import Thinning, holds_counts
 
 METHODS: dict[str, Any] = {"speckled": Speckled, "blocks": Blocks, "thinning": Thinning}
 AS_GOOD = 0.01  # a run that ends this share above the best found another optimum, and says nothing of parts
+FEWEST_COUNTS = 300  # left out, to say how they vary
+ROUNDING = 1e-9  # of the mean of X: an error that is none
 FEWEST_RUNS = 3  # whose parts are compared, whatever their objectives
 USUAL = 30  # the largest rank tried where the user names none
 SPLITS, PATH, STARTS, LAST = range(4)  # what seeds are for
@@ -117,11 +122,11 @@ def select_rank(  # noqa: PLR0913  # the one place where everything about a sear
     """
     counts = {"missing": missing, "mask": mask, "weights": weights}
     setting = Setting.of(X, loss, (structure_W, structure_H, structures), counts, words)
-    candidates = checked_ranks(ranks, setting.shape)
+    candidates = checked_ranks(ranks, setting)
     seed = int(checked_random_state(random_state).randint(2**31))
     plan = Plan(candidates, n_repeats, n_starts, share, patience, seed)
     check_plan(plan)
-    chosen = resolved_method(method, setting)
+    chosen = resolved_method(method, setting, candidates[0])
     identity = setting.identity(candidates[0], method=repr(chosen), **asdict(plan))
     show = FitBar(watched() if progress is None else progress)
     with Jobs(identity, n_jobs, show, checkpoint, resume) as jobs:
@@ -177,13 +182,13 @@ class Search:
                     split,
                     rank,
                     seeds(self.plan.seed, PATH, rank, i)[0],
-                    self.outcomes[1][i] if self.outcomes else None,
+                    self.outcomes[self.plan.candidates[0]][i] if self.outcomes else None,
                     self.outcomes[below][i] if below else None,
                 )
                 for i, split in enumerate(splits)
             }
             self.outcomes[rank] = list(self.jobs.each(fit_split, tasks).values())
-            self.curve[rank] = float(total(self.outcomes[rank]).mean())
+            self.curve[rank] = max(float(total(self.outcomes[rank]).mean()), self.floor)
             self.consistency[rank] = self.core_consistency(rank)
             self.forget()
 
@@ -220,6 +225,12 @@ class Search:
 
     # -- what they tell --------------------------------------------------------------------------------
 
+    @cached_property
+    def floor(self) -> float:
+        """A loss that is as good as none, in the unit of held-out losses."""
+        mean = math.ldexp(mean_of(self.setting.given), -self.setting.exponent)
+        return ROUNDING * mean**self.setting.loss.degree if mean > 0 else 0.0
+
     @property
     def window(self) -> Window:
         return Window.of(self.curve)
@@ -247,7 +258,7 @@ class Search:
             near=window.near,
             window=window.ranks,
             table=tuple(self.row(rank) for rank in sorted(self.curve)),
-            curves=np.array([total(self.outcomes[rank]) for rank in sorted(self.curve)]).T,
+            curves=np.array([list(map(self.told, total(self.outcomes[rank]))) for rank in sorted(self.curve)]).T,
             candidates=self.plan.candidates,
             dispersion=self.dispersion(window.best),
             result=self.result,
@@ -261,14 +272,13 @@ class Search:
 
     def row(self, rank: int) -> RankRow:
         own, best = by_group(self.outcomes[rank]), by_group(self.outcomes[self.window.best])
-        compared = self.compared.get(rank)
-        outcomes = self.outcomes[rank]
+        compared, outcomes = self.compared.get(rank), self.outcomes[rank]
         return RankRow(
             rank=rank,
-            held_out=self.curve[rank],
-            se=standard_error(own),
-            excess=self.curve[rank] - self.curve[self.window.best],
-            excess_se=standard_error(own - best),
+            held_out=self.told(self.curve[rank]),
+            se=self.told(standard_error(own)),
+            excess=self.told(self.curve[rank] - self.curve[self.window.best]),
+            excess_se=self.told(standard_error(own - best)),
             training=sum(o.training for o in outcomes) / sum(o.n_training for o in outcomes),
             stability=math.nan if compared is None else compared.mean,
             weakest=math.nan if compared is None else compared.weakest,
@@ -277,6 +287,10 @@ class Search:
             fits=sum(o.fits for o in outcomes) + len(self.runs.get(rank, [])),
             seconds=sum(o.seconds for o in outcomes) + sum(run.history[-1].time for run in self.runs.get(rank, [])),
         )
+
+    def told(self, loss: float) -> float:
+        """A held-out loss in the units of the user."""
+        return times_power(loss, scored_by(self.setting.loss).degree * self.setting.exponent)
 
     def ic1(self, rank: int) -> float:
         """`IC1` of Bai and Ng (2002) of the fits to what was left: the logarithm of the mean square, or the deviance
@@ -290,13 +304,16 @@ class Search:
         return cost + (math.log(2 * fitted) if isinstance(self.setting.loss, Frobenius) else 2 * fitted)
 
     def dispersion(self, rank: int) -> float:
-        """The variance of counts over their mean, from the entries left out; NaN where X does not hold counts."""
-        if not isinstance(self.setting.loss, KL) or not holds_counts(self.setting.given.data):
-            return math.nan
+        """The variance of counts over their mean, from the entries left out; NaN where X does not hold counts, or too
+        few were left out."""
         outcomes = self.outcomes[rank]
+        few = sum(o.counted for o in outcomes) < FEWEST_COUNTS
+        if few or not isinstance(self.setting.loss, KL) or not holds_counts(self.setting.given.data):
+            return math.nan
         parameters = rank * sum(self.setting.shape) / outcomes[0].n_training
         # what is fitted to the rest predicts a little worse than the truth would: by one variance a parameter
-        return sum(o.chi_square for o in outcomes) / sum(o.expected for o in outcomes) / (1 + parameters)
+        ratio = sum(o.chi_square for o in outcomes) / sum(o.expected for o in outcomes)
+        return math.ldexp(ratio, self.setting.exponent) / (1 + parameters)
 
 
 # -- one fit of many: these go to other processes --------------------------------------------------------
@@ -307,11 +324,11 @@ def fit_split(split: Split, rank: int, seed: int, base: Outcome | None, last: Ou
 
 
 def fit_start(setting: Setting, rank: int, seed: int) -> Result:
-    return setting.fit(rank, seed, **{"tol": TOL, **setting.words})
+    return setting.fit(rank, seed, tol=setting.tol_of(TOL))
 
 
 def fit_last(setting: Setting, rank: int, seed: int, start: Result | None) -> Result:
-    return setting.fit(rank, seed, start)
+    return setting.factorize(rank, seed, start)
 
 
 # -- what fits tell together -----------------------------------------------------------------------------
@@ -339,22 +356,47 @@ def standard_error(parts: np.ndarray) -> float:
 # -- what the user says ----------------------------------------------------------------------------------
 
 
-def checked_ranks(ranks, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Candidates in order, 1 among them: those that X allows, as many as fibers along its longest mode."""
-    most = math.prod(shape) // max(shape)
-    if ranks is None:
-        ranks = min(most, USUAL)
+def checked_ranks(ranks, setting: Setting) -> tuple[int, ...]:
+    """Candidates in order, with 1 for comparison where the structures allow it. More parts than fibers along the
+    longest mode, which can be X itself, are left out with a warning."""
+    shape, most = setting.shape, math.prod(setting.shape) // max(setting.shape)
+    if most == 1:
+        raise ValueError(f"X has shape {shape}, and one part is X itself: there is nothing to choose from")
+    wanted = numbers_in(min(most, USUAL) if ranks is None else ranks)
+    able = [rank for rank in wanted if rank <= most]
+    what = f"{most}, {'min(X.shape)' if len(shape) == 2 else 'the number of fibers along its longest mode'},"
+    if not able:
+        raise ValueError(f"all ranks are above {what} so that the parts could be X itself: give smaller ones")
+    if able != wanted:
+        left = listed(map(str, wanted[len(able) :]))
+        warn(f"ranks above {what} are left out, for so many parts can be X itself: {left}")
+    refused = {rank: why for rank in {*able, 1} if (why := unsuited(setting, rank))}
+    if all(rank in refused for rank in able):
+        raise ValueError(f"the structures go with none of the ranks: {refused[able[0]]}")
+    if left_out := [rank for rank in able if rank in refused]:
+        left = listed(map(str, left_out))
+        warn(f"ranks are left out that the structures do not go with ({refused[left_out[0]]}): {left}")
+    return tuple(sorted({*able, 1} - set(refused)))
+
+
+def numbers_in(ranks) -> list[int]:
+    """The numbers of parts that the user names, in order."""
     if is_positive_int(ranks):
-        ranks = range(1, ranks + 1)
+        return list(range(1, ranks + 1))
     if isinstance(ranks, str) or not isinstance(ranks, Sequence | np.ndarray) or not all(map(is_positive_int, ranks)):
         raise ValueError(f"ranks must be a whole number >= 1, the largest, or a list of such numbers; got {ranks!r}")
     if len(ranks) == 0:
         raise ValueError("ranks is empty: give the numbers of parts to try, or the largest of them")
-    able = sorted({int(rank) for rank in ranks if rank <= most} | {1})
-    if left := [rank for rank in ranks if rank > most]:
-        what = "min(X.shape)" if len(shape) == 2 else "the number of fibers along its longest mode"
-        warn(f"ranks above {most}, {what}, are left out, for so many parts can be X itself: {listed(map(str, left))}")
-    return tuple(able)
+    return sorted(set(map(int, ranks)))
+
+
+def unsuited(setting: Setting, rank: int) -> str | None:
+    """Why structures do not go with so many parts, where they do not: those that name single parts."""
+    try:
+        setting.problem(rank)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def check_plan(plan: Plan) -> None:
@@ -365,29 +407,30 @@ def check_plan(plan: Plan) -> None:
         raise ValueError(f"share must be a number between 0 and 1, the part of X to leave out; got {plan.share!r}")
 
 
-def resolved_method(method, setting: Setting) -> Method:
+def resolved_method(method, setting: Setting, rank: int) -> Method:
     """The method asked for, if it applies, or for "auto" the first that does."""
-    if method == "auto":
-        why = {}
-        for name, make in METHODS.items():
-            if (found := refusal(make(), setting)) is None:
-                return make()
-            why[name] = found
-        raise IncompatibleError(f"no way to leave out entries applies. {'. '.join(map(str.capitalize, why.values()))}")
-    if isinstance(method, str) and method not in METHODS:
+    check_search(setting, rank)
+    if isinstance(method, str) and method not in (*METHODS, "auto"):
         known = ", ".join(map(repr, METHODS))
         raise ValueError(f"method must be 'auto', one of {known}, or a Method of partwise.selection; got {method!r}")
-    made = METHODS[method]() if isinstance(method, str) else method
-    if not isinstance(made, Method):
-        raise TypeError(f"method must be a name or a partwise.selection.Method, got {type(method).__name__}")
-    if why := refusal(made, setting):
-        raise IncompatibleError(why)
-    return made
+    if not isinstance(method, str | Method):
+        raise TypeError(f"method must be a name or a Method of partwise.selection, got {type(method).__name__}")
+    made: list[Method] = [make() for name, make in METHODS.items() if method in (name, "auto")]
+    reasons = []
+    for candidate in [method] if isinstance(method, Method) else made:
+        if (why := candidate.refuses(setting, rank)) is None:
+            return candidate
+        reasons.append(why)
+    raise IncompatibleError("; ".join(reasons))
 
 
-def refusal(method: Method, setting: Setting) -> str | None:
-    """None, or why a method does not go with what is to be fitted."""
+def check_search(setting: Setting, rank: int) -> None:
+    """Whether the rank can be searched for at all."""
+    if setting.symmetric:
+        raise IncompatibleError(
+            f"entries cannot be left out of a symmetric model (symmetric={setting.symmetric!r}): compare the parts of "
+            "a few ranks with pw.stability, or factorize without it"
+        )
     spec = setting.words.get("solver", "auto")
-    if choose(setting.problem(1), spec)[0].rank_is_limit:
-        return f"solver={spec!r} finds its number of parts itself: see the path of its result"
-    return method.refuses(setting)
+    if choose(setting.problem(rank), spec)[0].rank_is_limit:
+        raise IncompatibleError(f"solver={spec!r} finds its number of parts itself: see the path of its result")

@@ -61,8 +61,8 @@ class RankSelection:
 
     @property
     def drop(self) -> float:
-        """How much the held-out loss falls from one part to the best."""
-        return self.row(1).held_out - self.row(self.best).held_out
+        """How much the held-out loss falls from the fewest parts tried, one as a rule, to the best."""
+        return self.table[0].excess
 
     @property
     def no_end(self) -> bool:

@@ -29,7 +29,7 @@ def is_stable(found: RankSelection) -> bool:
 def within_noise(found: RankSelection) -> str:
     """Neighbours of the best rank that predict as well, to one standard error."""
     close = [row for row in found.table if row.rank != found.best and abs(row.rank - found.best) <= NEXT]
-    near = [row for row in close if row.excess <= row.excess_se]
+    near = [row for row in close if 0 < row.excess <= row.excess_se]
     if not near:
         return ""
     return f", and {listed(str(row.rank) for row in near)} {'is' if len(near) == 1 else 'are'} within noise of it"
@@ -70,8 +70,16 @@ def interrupted(found: RankSelection) -> str:
     )
 
 
+def all_tried(found: RankSelection) -> str:
+    return f"{parts(found.rank)}: no other number was tried."
+
+
 def one_part(found: RankSelection) -> str:
     return "1 part: nothing beyond the row and column sums predicts the entries left out."
+
+
+def fewest(found: RankSelection) -> str:
+    return f"{parts(found.rank)}, the fewest tried: more of them do not predict the entries left out any better."
 
 
 def endless(found: RankSelection) -> str:
@@ -91,7 +99,7 @@ def agreed(found: RankSelection) -> str:
 
 
 def fewer(found: RankSelection) -> str:
-    rest = found.row(found.rank).excess / found.drop
+    rest = found.row(found.rank).excess / found.drop if found.drop > 0 else 0.0  # in extreme units it may vanish
     above = next(rank for rank in found.ranks if rank > found.rank)
     return (
         f"{parts(found.rank)}: the held-out error goes on falling to {found.best}, by {rest:.1%} of its drop, but "
@@ -103,12 +111,15 @@ def unstable(found: RankSelection) -> str:
     why = "the data do not say which (not unique)"
     taken = "" if found.rank == found.best else f"; {found.rank} predict as well, to 1% of the drop, and are taken here"
     differ = n_differ(found)
-    told = f"{differ} of them differ" if found.rank == found.best and differ else "parts differ"
+    some = f"{differ} of them differ{'s' if differ == 1 else ''}"
+    told = some if found.rank == found.best and differ else "parts differ"
     return f"{parts(found.best)} predict best, but {told} from start to start: {why}{taken}."
 
 
 CASES = (
+    (lambda found: len(found.table) == 1, all_tried),
     (lambda found: found.rank == 1, one_part),
+    (lambda found: found.best == found.table[0].rank, fewest),
     (lambda found: found.no_end, endless),
     (lambda found: is_stable(found) and found.rank == found.best, agreed),
     (is_stable, fewer),

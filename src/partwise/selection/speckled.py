@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,7 @@ from ..problem.weights import mean_of
 from ..registry import choose
 from .base import Method, Outcome, Split, Test
 from .path import extended
-from .setting import Setting
+from .setting import Setting, silence
 from .zeros import FEWEST, drawn_zeros
 
 
@@ -28,7 +27,10 @@ class SpeckledSplit(Split):
     @classmethod
     def of(cls, setting: Setting, left: Observed, places, values, weights) -> SpeckledSplit:
         largest = max(map(abs, left.data.extremes))
-        return cls(setting.of_data(left), Test(setting.shape, places, values, weights, largest, mean_of(left)))
+        return cls(
+            setting.of_data(left),
+            Test(setting.shape, places, values, weights, largest, mean_of(left), setting.exponent),
+        )
 
     def fit(self, rank, seed, base, last):
         began = time.perf_counter()
@@ -61,11 +63,11 @@ class Speckled(Method):
     blocks: bool = False  # of neighbouring entries, where these are alike: spectra, images
     name = "speckled"
 
-    def refuses(self, setting):
+    def refuses(self, setting, rank):
         """Whether a solver takes data in which an entry is missing."""
         left = hidden_at_random(setting.given, 1.5 / setting.given.n_observed, False, 0)[0]
         try:
-            choose(setting.of_data(left).problem(1), setting.words.get("solver", "auto"))
+            choose(setting.of_data(left).problem(rank), setting.words.get("solver", "auto"))
         except IncompatibleError as error:
             return str(error)
         return None
@@ -80,8 +82,7 @@ class Speckled(Method):
 
 def hidden_at_random(given: Observed, share: float, blocks: bool, seed: int) -> tuple:
     """What is left, and the places, values and weights of what is hidden."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # how many could be hidden is nothing to act upon here
+    with silence():  # how many could be hidden is nothing to act upon here
         held = holdout(given, share, blocks, random_state=seed)
     return held.left, held.places, held.values, held.weights
 

@@ -29,10 +29,9 @@ class ThinningSplit(Split):
 
     @classmethod
     def of(cls, setting: Setting, seed: int) -> ThinningSplit:
-        rng = np.random.RandomState(seed)
         one, other = thinned(setting.given.data, np.random.default_rng(seed))
         grid = Grid.of(setting.given)
-        tests = Test.drawn(other, grid, [one], rng), Test.drawn(one, grid, [other], rng)
+        tests = Test.drawn(other, grid, [one], setting, seed), Test.drawn(one, grid, [other], setting, seed)
         doubled = (half.with_values(2 * next(half.listed())) for half in (one, other))
         return cls(tuple(setting.of_data(setting.given._replace(data=half)) for half in doubled), tests)
 
@@ -76,7 +75,7 @@ class Thinning(Method):
 
     name = "thinning"
 
-    def refuses(self, setting):
+    def refuses(self, setting, rank):
         if getattr(setting.loss, "beta", None) != 1:
             return f"method='thinning' is for counts under loss='kl', got {setting.loss}: use method='speckled'"
         if not setting.given.data.complete or setting.given.vectors:

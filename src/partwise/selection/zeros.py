@@ -24,6 +24,9 @@ def drawn_zeros(
     what it adds up to over zeros is then known to one part in the root of `count`.
     """
     rng, n_entries = np.random.default_rng(seed), math.prod(shape)
+    if most == 1 and n_entries - len(stored) <= count:  # they stand for themselves
+        every = np.setdiff1d(np.arange(n_entries), stored, assume_unique=True)
+        return every, np.ones(len(every))
     shares = [np.maximum(s, 0) / max(float(np.maximum(s, 0).sum()), 1e-300) for s in sums]
     by_sums = round(BY_SUMS * count) if all(share.any() for share in shares) else 0
     indices = [np.searchsorted(np.cumsum(s), rng.uniform(size=by_sums) * s.sum(), side="right") for s in shares]
