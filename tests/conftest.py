@@ -6,6 +6,7 @@ import tempfile
 import time
 import warnings
 from importlib import import_module
+from itertools import groupby, product
 from pathlib import Path
 
 import numpy as np
@@ -14,19 +15,25 @@ from scipy import sparse
 
 import partwise as pw
 
+from .covering import covering
+
 LONGEST = 300  # seconds that a worker waits for the others
+# fits that compile most of what tests need, for each of two workers: no kernel that takes long is in both
 FITS = [
-    ("frobenius", "hals"),
-    ("frobenius", "gcd"),
-    ("frobenius", "admm"),
-    ("kl", "newton_kl"),
-    ("kl", "newton"),
-    ("l1", "weighted_median"),
+    [{"loss": "kl", "solver": "newton_kl"}, {"loss": "kl", "solver": "newton"}],
+    [
+        {"solver": "hals"},
+        {"solver": "gcd"},
+        {"solver": "admm"},
+        {"structure_H": pw.structures.GroupSparsity(sparsity=0.4)},
+        {"symmetric": True},
+        {"loss": "l1", "solver": "weighted_median"},  # last: part of it is part of the others' work
+    ],
 ]
 
 
 SINGLE = re.compile("float32|single_precision")
-SAMPLE = re.compile(r"\[(nonnegative|0.3)-(hals|gcd)\]|drop_in|test_same_bits|gather")
+SAMPLE = re.compile(r"\[(nonnegative|0.3)-hals\]|drop_in|test_same_bits|gather")
 
 
 # processes of their own, and searches among tied entries, of which the others run
@@ -40,8 +47,10 @@ LONG = re.compile(
     r"|promises\[order 3: (?!(frobenius|kl|l1|beta)-nonnegative-|frobenius-(box|fixed|simplex|pattern).*palm\])"
     r"|test_converges.*(plain|shuffled|-cd|-mu|mu_extrapolated|thorough)\]"  # of solvers that run in another variant
     r"|promises.*(?<!-nonnegative)-(hals, shuffled|cd|gcd, plain|newton, plain|newton_kl, plain)\]"
-    r"|planted_factors_are_found_in_19.*10|test_command_line\[words"
+    r"|planted_factors_are_found_in_19.*(10|sparse)|test_command_line\[words"
+    r"|observed_entries_only\[mu|early_it_stops\[None-5"
     r"|on_the_command_line\[1.5|worse_than_the_mean_is_below"
+    r"|scikit_learn_suite.*cs[rc]_matrix|degenerate_factors\[(sparse|equal nonzeros of) items &"
     r"|promises\[order 3, mode|tensors_resume\[.*sparse"
     r"|test_converges.*(orthogonal|hoyer|unimodal|group_sparsity|equal_nonzeros).*admm|test_degenerate_data\[.*60"
 )
@@ -50,23 +59,32 @@ LONG = re.compile(
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Single precision compiles all kernels once more: `make test` takes a sample of it, `make test-all` the whole. So
-    does it with what takes seconds."""
+    does it with what takes seconds, and with combinations that cover each other."""
     for item in items:
         single = SINGLE.search(item.nodeid) and not SAMPLE.search(item.nodeid)
         if single or LONG.search(item.nodeid):
             item.add_marker(pytest.mark.slow)
+    quick = [item for item in items if hasattr(item, "callspec") and not item.get_closest_marker("slow")]
+    marked = [item for item in quick if item.get_closest_marker("covering")]
+    for _, group in groupby(marked, key=lambda item: item.nodeid.partition("[")[0]):
+        leave_what_is_covered(list(group))
 
 
-def compile_kernels(store):
-    """Most of what a test may need, for one kind of data."""
+def leave_what_is_covered(items):
+    """Cases of one test in which nothing meets that does not meet in others become slow."""
+    shown = items[0].get_closest_marker("covering").kwargs["shown"]
+    cases = {item: shown(item.callspec.id, **item.callspec.params) for item in items}
+    for item in cases.keys() - covering(cases):
+        item.add_marker(pytest.mark.slow)
+
+
+def compile_kernels(fits):
     rng = np.random.default_rng(0)
-    X = rng.uniform(size=(20, 15)) * (rng.uniform(size=(20, 15)) < 0.7)
+    X = rng.uniform(size=(20, 20)) * (rng.uniform(size=(20, 20)) < 0.7)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for loss, solver in FITS:
-            pw.factorize(store(X), 3, loss=loss, solver=solver, max_iter=2, tol=0, random_state=0)
-        pw.factorize(store(X), 3, structure_H=pw.structures.GroupSparsity(sparsity=0.4), max_iter=2, tol=0)
-        pw.factorize(store(X @ X.T), 3, symmetric=True, max_iter=2, tol=0)
+        for words, store in product(fits, (np.asarray, sparse.csr_array)):
+            pw.factorize(store(X + X.T), 3, max_iter=2, tol=0, random_state=0, **words)
 
 
 def pytest_sessionstart(session):
@@ -76,8 +94,8 @@ def pytest_sessionstart(session):
         return
     own, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
     folder = Path(tempfile.gettempdir(), f"partwise-tests-{worker['testrunuid']}")
-    for store in [np.asarray, sparse.csr_array][own::count]:
-        compile_kernels(store)
+    for fits in FITS[own::count]:
+        compile_kernels(fits)
     folder.mkdir(exist_ok=True)
     (folder / str(own)).touch()
     begun = time.monotonic()

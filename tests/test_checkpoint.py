@@ -34,6 +34,7 @@ from partwise.run import checkpoint
 
 from .conformance.tables import PLANTED, SOLVERS, loss_for, sparse_tensor
 from .conformance.tables import needed as tables_needed
+from .covering import EACH
 from .hostile import hostile
 
 X = make_parts(60, 50, 4, noise=0.1, random_state=0).X
@@ -105,6 +106,7 @@ def interrupted(path, n, **changes):
     return path
 
 
+@EACH
 @pytest.mark.parametrize("n", [17, 79, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 41, 50))])
 @pytest.mark.parametrize("solver", [*registry.SOLVERS, "hals(shuffle=True)", "admm(search=12)"])
 def test_a_resumed_run_has_the_bits_of_one_that_was_never_stopped(solver, n, tmp_path):
@@ -327,6 +329,7 @@ def test_a_factor_of_another_shape_in_a_checkpoint_is_refused(tmp_path):
         run(resume=path)
 
 
+@EACH
 @pytest.mark.parametrize("field", ["random", "factors", "history", "state", "best", "objectives", "correction"])
 @pytest.mark.parametrize("value", [3, "x", None, {"list": []}, {"tuple": ["x"]}])
 def test_nonsense_in_a_checkpoint_is_refused(field, value, tmp_path):

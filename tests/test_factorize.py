@@ -20,6 +20,8 @@ from partwise.losses import Frobenius
 from partwise.problem import pose
 from partwise.registry import choose, resolve
 
+from .covering import PAIRS
+
 PLANTED = make_parts(30, 20, 3, random_state=0)
 X = PLANTED.X
 
@@ -293,6 +295,7 @@ DEGENERATE = {
 }
 
 
+@PAIRS
 @pytest.mark.parametrize("solver", ["hals", "gcd", "mu"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("X, error", DEGENERATE.values(), ids=DEGENERATE)
@@ -313,6 +316,7 @@ def test_degenerate_data(X, error, solver, store):
         assert np.abs(result.W[zero] @ result.H).max() < 1e-25
 
 
+@PAIRS
 @pytest.mark.parametrize("unit", [1e-150, 1e150])
 @pytest.mark.parametrize("solver", ["hals", "gcd", "mu"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])

@@ -24,6 +24,7 @@ from partwise.problem.symmetric import pose_as
 from partwise.solvers import Greedy
 from partwise.solvers.weights import mixed, weighted
 
+from .covering import EACH, PAIRS
 from .trials.data import Tensor
 
 X = make_parts(40, 30, 6, zeros=0.5, noise=0.05, random_state=0).X
@@ -51,6 +52,7 @@ def blocks(n, rank, rng):
 # -- what a run is ------------------------------------------------------------------------------------------
 
 
+@PAIRS
 @pytest.mark.parametrize("polish", ["each", "end", None])
 @pytest.mark.parametrize("weights", ["diagonal", "full"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -212,6 +214,7 @@ ODD = {
 }
 
 
+@PAIRS
 @pytest.mark.parametrize("Y", ODD.values(), ids=ODD)
 @pytest.mark.parametrize("symmetric", [False, True, "off-diagonal"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -231,6 +234,7 @@ def test_odd_data(Y, symmetric, dtype, options):
         assert result.certify(Y, one_more=True).one_more.bound >= 0
 
 
+@EACH
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("seed", range(12))
 def test_exact_0_1_data_with_more_parts_than_they_have(seed, symmetric):
@@ -312,6 +316,7 @@ def test_factors_of_every_rank_can_be_kept(tmp_path):
     assert np.array_equal(again.path[2].H, result.path[2].H)
 
 
+@EACH
 @pytest.mark.parametrize("symmetric", [False, True, "off-diagonal"])
 @pytest.mark.parametrize("solver", [Greedy(keep=True), Greedy(prune=3), Greedy(weights="full", polish="end")])
 def test_killed_on_the_way_it_goes_on_to_the_same_bits(solver, symmetric, tmp_path):

@@ -17,6 +17,8 @@ from partwise.oracles import matrices
 from partwise.problem import pose
 from partwise.solvers import Greedy
 
+from .covering import PAIRS
+
 
 def planted(shape, rank, zeros, noise=0.05, seed=0):
     """Uniform factors with a share of zeros, each component with three entries at least, and normal noise of relative
@@ -55,6 +57,7 @@ def fit(T, rank=3, tol=1e-4, **options):
 # -- what a run is ------------------------------------------------------------------------------------------
 
 
+@PAIRS
 @pytest.mark.parametrize("polish", ["each", "end", None])
 @pytest.mark.parametrize("store", [np.asarray, np.asfortranarray, as_sparse, np.float32])
 @pytest.mark.parametrize("T", [CUBE, FOUR], ids=["order 3", "order 4"])

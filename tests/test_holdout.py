@@ -13,6 +13,7 @@ from scipy import sparse
 import partwise as pw
 from partwise.errors import IncompatibleError
 
+from .covering import EACH
 from .trials.losses import Huber
 
 module = import_module("partwise.holdout")
@@ -290,6 +291,7 @@ def brute(held, X, weights, factors, loss):
     return (sum(loss.value(*one) for one in zip(x, model[hidden], w, strict=True)) / w.sum() for model in (Y, null))
 
 
+@EACH
 @pytest.mark.parametrize("loss", LOSSES, ids=names)
 @pytest.mark.parametrize("shape", [(30, 20), (9, 8, 7)])
 def test_scores_are_mean_losses_of_the_hidden_entries(shape, loss):

@@ -19,6 +19,7 @@ from partwise.run.limits import Clock, Limits
 from partwise.run.loop import Control, solve
 
 from .conformance.tables import INITS, SOLVERS, problem_for
+from .covering import EACH
 
 X = make_parts(300, 200, 12, zeros=0.5, noise=0.2, random_state=0).X
 RNG = np.random.default_rng(0)
@@ -51,6 +52,7 @@ def _nothing_is_left_behind():
     assert not interrupts._signals.pending
 
 
+@EACH
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_ctrl_c_at_any_moment_returns_the_best_so_far(name, store):

@@ -14,6 +14,8 @@ from partwise import structures as s
 from partwise.cli import main
 from partwise.registry import resolve
 
+from .covering import EACH, PAIRS
+
 RNG = np.random.default_rng(0)
 X = RNG.poisson(3 * RNG.gamma(0.5, size=(60, 4)) @ RNG.gamma(0.5, size=(4, 40))).astype(float)
 X[5] = X[:, 9] = 0
@@ -81,6 +83,7 @@ def test_as_good_as_scikit_learn_after_long(beta):
     assert ours.reconstruction_err_ <= 1.002 * theirs.reconstruction_err_
 
 
+@PAIRS
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("size", [1e-9, 1, 1e9])
@@ -192,6 +195,7 @@ def test_spectra_in_single_precision_are_as_good_as_in_double(solver):
     assert np.isfinite(one.relative_error)
 
 
+@EACH
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("beta", [0.5, 1, 1.5, 1.8, 2.5, 3])
 def test_new_data_on_old_parts(store, beta):

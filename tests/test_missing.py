@@ -19,6 +19,8 @@ from partwise.data.weighted import Weighted
 from partwise.errors import IncompatibleError
 from partwise.metrics import match_components
 
+from .covering import EACH
+
 RNG = np.random.default_rng(4)
 RANK = 4
 PLANTED = pw.datasets.make_parts(60, 40, RANK, zeros=0.3, noise=0.1, random_state=1)
@@ -58,6 +60,7 @@ def same(result, other, rtol=0.0):
 # -- equalities ----------------------------------------------------------------------------------------
 
 
+@EACH
 @each
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_ones_change_nothing(solver, loss, store):
@@ -136,6 +139,7 @@ def test_weights_of_rows_are_repeated_rows(solver, loss):
         assert np.allclose(np.repeat(weighted.W, times, axis=0), repeated.W, rtol=1e-4, atol=1e-6)
 
 
+@EACH
 @each
 @pytest.mark.parametrize("constant, n_iter", [(2.0**-60, 30), (3.0, 3), (1e200, 3)])
 def test_a_constant_times_weights_gives_the_same_parts(solver, loss, constant, n_iter):
@@ -150,6 +154,7 @@ def test_a_constant_times_weights_gives_the_same_parts(solver, loss, constant, n
             assert np.allclose(A, B, rtol=1e-4, atol=1e-6)
 
 
+@EACH
 @pytest.mark.parametrize("loss", ["frobenius", "kl", 1.5, "l1"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_weights_of_rows_and_columns_are_those_of_entries(loss, store):
@@ -219,6 +224,7 @@ HIDDEN = {
 }
 
 
+@EACH
 @pytest.mark.parametrize("loss", ["frobenius", "kl", pytest.param("l1", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("hide", HIDDEN.values(), ids=HIDDEN)
 def test_planted_parts_are_found_and_hidden_entries_predicted(loss, hide):
@@ -303,6 +309,7 @@ def test_rows_that_are_seen_in_small_entries_alone(solver, small):
     assert np.linalg.norm((result.W @ result.H - X)[0, :8]) <= 1e-6 * np.linalg.norm(X[0, :8])
 
 
+@EACH
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("loss", ["frobenius", "kl", 1.5, "l1"])
 @pytest.mark.parametrize("tiny", [1e-320, 1e-60, 1e-30])

@@ -17,6 +17,8 @@ from partwise.kernels.cpu.mixed_norm import _by_price, _by_sum, _columns, mixed_
 from partwise.registry import resolve
 from partwise.structures import project_groups
 
+from .covering import PAIRS
+
 KINDS = {
     "normal": lambda rng, shape: rng.normal(size=shape),
     "few values": lambda rng, shape: rng.integers(-2, 3, size=shape) * 1.0,
@@ -346,6 +348,7 @@ def test_sparsities_spread_within_a_budget_as_the_parts_do(seed):
     assert equal.relative_error > 0.1
 
 
+@PAIRS
 @pytest.mark.parametrize("codes", [False, True], ids=["parts", "codes"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("solver", ["mixed_norm", "palm", "admm"])

@@ -20,6 +20,7 @@ RESULT = pw.factorize(X, 3, random_state=0)
 WIDE = pw.factorize(X, 101, structure_H="nonnegative & l1(1)", max_iter=1, tol=0, random_state=0)
 
 
+@pytest.mark.usefixtures("plain_pictures")
 def test_build_is_plain_facts():
     page = build(RESULT, "Title", image_shape=(3, 4), feature_names=[f"f{j}" for j in range(12)])
     assert page["headline"].startswith("30 × 12 data in 3 parts")
@@ -68,6 +69,7 @@ def test_what_does_not_fit_the_result_is_refused(options, message, rank, tmp_pat
         assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("plain_pictures")
 @pytest.mark.parametrize("names", [tuple("abcdefghijkl"), np.array([*"abcdefghijkl"]), pd.RangeIndex(12)], ids=str)
 def test_names_as_people_have_them(names, tmp_path):
     write_result(RESULT, tmp_path, feature_names=names)
@@ -95,6 +97,7 @@ def test_places_that_cannot_be_written(tmp_path, monkeypatch):
         write_result(RESULT, tmp_path / "out")
 
 
+@pytest.mark.usefixtures("plain_pictures")
 def test_unfinished_runs_are_not_painted_green():
     with pytest.warns(match="Maximum number of iterations"):
         unfinished = pw.factorize(make_parts(30, 12, 3, noise=0.2, random_state=0).X, 3, max_iter=2, tol=1e-9)

@@ -24,6 +24,8 @@ from partwise.registry import resolve
 from partwise.report import build
 from partwise.result.result import unit_factors
 
+from .covering import PAIRS
+
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(3 * RNG.gamma(0.5, size=(20, 3)) @ RNG.gamma(0.5, size=(3, 12))).astype(float)
 LOSSES = ["frobenius", "kl", "itakura-saito", "beta(0.5)", "beta(1.5)", "beta(3)", "beta(-1)", "l1", "huber"]
@@ -106,6 +108,7 @@ DEGENERATE = {
 }
 
 
+@PAIRS
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize(
     "name, loss", [(n, f) for n in DEGENERATE for f in LOSSES if n != "all zero" or takes_zeros(f)]

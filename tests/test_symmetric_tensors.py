@@ -19,6 +19,8 @@ from partwise.problem import Quadratic, gram_of
 from partwise.problem.symmetric import array_asymmetry, coordinate_asymmetry, pose_as
 from partwise.solvers.symmetric_gn import Linearised
 
+from .covering import EACH
+
 ORDERS = [2, 3, 4, 5]
 SIDE = {2: 12, 3: 7, 4: 5, 5: 4}
 DTYPES = [np.float64, np.float32]
@@ -324,6 +326,7 @@ def test_any_multiplier_gives_a_bound(order):
         assert cone.bound(B, S + S.T) >= best
 
 
+@EACH
 @pytest.mark.parametrize("order", [2, 3, 4, 5, 6])
 @pytest.mark.parametrize("steps", [1, 2, 20, None])
 def test_a_bound_holds_however_early_it_stops(order, steps, monkeypatch):

@@ -9,6 +9,7 @@ from partwise.datasets import make_cp
 from partwise.metrics import factor_match
 
 from .conformance.tables import sparse_tensor
+from .covering import PAIRS
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 PLANTED = make_cp((12, 10, 8), 3, zeros=0.3, noise=0.02, random_state=0)
@@ -39,6 +40,7 @@ SHAPES = {
 }
 
 
+@PAIRS
 @pytest.mark.filterwarnings("ignore:rank . is above")  # the number of fibers of the smallest
 @losses
 @pytest.mark.parametrize("store", [np.asarray, np.asfortranarray, sparse_tensor], ids=["dense", "Fortran", "sparse"])

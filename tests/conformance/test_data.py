@@ -17,6 +17,7 @@ from partwise.registry import choose
 from partwise.solvers import Greedy
 from partwise.structures import Fixed, Free, NonNegative
 
+from ..covering import EACH
 from .tables import INITS, LOSSES, PLANTED, RANK, SOLVERS, STORAGES, problem_for
 
 RNG = np.random.default_rng(8)
@@ -111,6 +112,7 @@ def with_zeros(density):
 densities = pytest.mark.parametrize("density", [0.15, 0.3, 0.6])
 
 
+@EACH
 @densities
 @pytest.mark.parametrize("start", INITS.values(), ids=INITS)
 def test_every_start_is_the_same_for_every_storage(start, density):
@@ -133,6 +135,7 @@ def test_a_factor_alone_starts_the_same_for_every_storage(density):
     assert all(np.allclose(W, found["C order"], rtol=1e-9, atol=1e-9) for W in found.values())
 
 
+@EACH
 @densities
 @pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
 def test_every_solver_goes_the_same_way_for_every_storage(solver, density):

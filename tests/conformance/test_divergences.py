@@ -12,6 +12,8 @@ from partwise.kernels.cpu.divergences import logarithm
 from partwise.kernels.records import EntryLoss, Others
 from partwise.losses import KL, Beta
 
+from ..covering import PAIRS, TRIPLES
+
 BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0]
 STORES = {"dense": np.asarray, "Fortran order": np.asfortranarray, "sparse": sparse.csr_array}
 betas = pytest.mark.parametrize("beta", BETAS)
@@ -96,6 +98,7 @@ def test_one_weight_goes_to_its_best_value(l1, l2, box, store):
         assert w == pytest.approx(best.x, abs=1e-5)
 
 
+@TRIPLES
 @betas
 @stores
 @pytest.mark.parametrize("rank", [3, 5, 9])
@@ -131,6 +134,7 @@ def test_rows_go_to_their_optimum(beta, store, rank, penalty):
             assert objective(other[i], X[i]) == pytest.approx(objective(new[i], X[i]), rel=1e-6)
 
 
+@PAIRS
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("kernel", ["newton_kl", "newton"])
 def test_no_step_raises_the_objective(kernel, seed):

@@ -11,6 +11,8 @@ from partwise.kernels.cpu.selection import select
 from partwise.kernels.records import Others
 from partwise.losses import L1
 
+from ..covering import PAIRS
+
 median = kernels.of(np.zeros(1)).weighted_median
 
 
@@ -27,6 +29,7 @@ def sorted_answer(t, h, need, l2):
     return (need - 2 * below) / l2 if l2 > 0 else last
 
 
+@PAIRS
 @pytest.mark.parametrize("l2", [0.0, 0.7])
 @pytest.mark.parametrize("rounds", [64, 2, 0], ids=["partitions", "then a sort", "a sort"])
 @pytest.mark.parametrize("values", ["spread", "ties", "rising", "equal"])

@@ -22,7 +22,7 @@ from partwise import structures as s
 
 SIZE = 5  # entries of a vector that is small enough to go through all supports
 MANY = 180  # vectors of a case, each compared on its own
-FACTORS = 39  # of a case whose vectors depend on each other
+FACTORS = 39  # of a case whose vectors depend on each other, of each kind of inputs three
 TIED = (5, 3)  # of a factor whose components depend on each other
 NEAR = 1e-9  # of a squared distance, the square of the vector being 1
 STEP = 0.7
@@ -89,7 +89,8 @@ def inputs(shape, seed=0):
 def samples(case, seed=0):
     """One factor of many vectors, or many factors that are one vector each."""
     if case.per == "all":
-        return [row.reshape(TIED) for row in inputs((FACTORS, TIED[0] * TIED[1]), seed)] + [inputs(TIED, seed)]
+        count = FACTORS if case.best else FACTORS // 3  # turns of projections take their time
+        return [row.reshape(TIED) for row in inputs((count, TIED[0] * TIED[1]), seed)] + [inputs(TIED, seed)]
     A = inputs((MANY, SIZE), seed)
     return [A if case.per == "item" else np.ascontiguousarray(A.T)]
 

@@ -15,6 +15,7 @@ from partwise.run.loop import Control, solve
 from partwise.solvers import MU
 from partwise.structures import Fixed, NonNegative
 
+from ..covering import PAIRS
 from .tables import (
     LOSSES,
     OF_TENSORS,
@@ -75,7 +76,16 @@ TRIPLES = {
     if not isinstance(solver, MU) or name.endswith(SIMPLE)
 }
 COMPATIBLE = {name: triple for name, triple in TRIPLES.items() if refusal(*triple[::-1]) is None}
+
 triples = pytest.mark.parametrize("problem, solver", COMPATIBLE.values(), ids=COMPATIBLE)
+NAMES = {solver: name for name, solver in SOLVERS.items()}
+
+
+def shown(name, problem, solver):
+    """Of a triple: a loss by a solver, a structure by a solver of some kind, an order by a solver."""
+    where, _, stated = name.removesuffix(f"-{NAMES[solver]}").rpartition(": ")
+    loss = next(loss for loss in LOSSES if stated.startswith(f"{loss}-"))
+    return {("loss", loss, solver), ("structure", stated.removeprefix(loss), type(solver)), ("order", where, solver)}
 
 
 def beginning(solver):
@@ -165,6 +175,7 @@ class Walk:
         assert same(Walk(self.problem, self.solver, 10).factors[-1], self.factors[10])
 
 
+@pytest.mark.covering(shown=shown)
 @triples
 def test_steps_keep_their_promises(problem, solver):
     Walk(problem, solver).check()
@@ -177,6 +188,7 @@ CONVERGING = [
 ]
 
 
+@pytest.mark.covering(shown=shown)
 @pytest.mark.parametrize("problem, solver", CONVERGING)
 def test_converges_to_a_stationary_point(problem, solver):
     """`tol` is met by the problem's own measure, recomputed."""
@@ -213,6 +225,7 @@ def test_planted_optimum_is_stationary(problem, solver):
     assert all(np.allclose(A, B, atol=1e-6) for A, B in zip(start, result.factors, strict=True))
 
 
+@PAIRS
 @pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
 @pytest.mark.parametrize("structure", [NonNegative(), Fixed(SEVERAL.H)], ids=["fit", "parts held"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])

@@ -20,6 +20,7 @@ from partwise.registry import choose, refusal
 from partwise.solvers import Greedy
 from partwise.structures import NonNegative
 
+from ..covering import EACH
 from .tables import INITS, LOSSES, SOLVERS, sparse_tensor
 
 RANK = 3
@@ -222,6 +223,7 @@ def test_every_solver_goes_the_same_way_for_every_storage(solver, loss):
     same_everywhere(found, 1e-6 if isinstance(solver, Greedy) else 1e-9)  # its rounds of alternation add up
 
 
+@EACH
 @pytest.mark.parametrize("solver, loss", PROBLEMS.values(), ids=PROBLEMS)
 @pytest.mark.parametrize("store", [np.asarray, sparse_tensor], ids=["dense", "sparse"])
 def test_same_bits_for_any_number_of_threads(solver, loss, store, monkeypatch):

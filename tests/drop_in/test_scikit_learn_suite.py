@@ -11,6 +11,10 @@ from sklearn.decomposition import MiniBatchNMF
 
 import partwise as pw
 
+from ..covering import PAIRS
+
+pytestmark = PAIRS
+
 MINI_BATCH = "tests MiniBatchNMF alone"
 PRIVATE = "tests private functions of scikit-learn alone"
 

@@ -52,5 +52,5 @@ class Newton(RowDescent):
     def row_kernel(self, problem, mode, state):
         inner = (self.steps, 0.0, False)
         if problem.separable:
-            inner = ALONE, state.tol**2, dependent(gram_of_others(state.points, mode))
+            inner = ALONE, float(state.tol) ** 2, dependent(gram_of_others(state.points, mode))
         return kernels.of(state.points[mode]).newton, problem.loss.of_entry, inner
