@@ -48,7 +48,8 @@ LONG = re.compile(
     r"|test_converges.*(plain|shuffled|-cd|-mu|mu_extrapolated|thorough)\]"  # of solvers that run in another variant
     r"|promises.*(?<!-nonnegative)-(hals, shuffled|cd|gcd, plain|newton, plain|newton_kl, plain)\]"
     r"|planted_factors_are_found_in_19.*(10|sparse)|test_command_line\[words"
-    r"|observed_entries_only\[mu|early_it_stops\[None-5"
+    r"|observed_entries_only\[mu|early_it_stops\[None-5|entries_count\[PALM"
+    r"|promises\[.*sparse & (orthogonal|hoyer)-palm|optimiser_finds.*hoyer & sparse"
     r"|on_the_command_line\[1.5|worse_than_the_mean_is_below"
     r"|scikit_learn_suite.*cs[rc]_matrix|degenerate_factors\[(sparse|equal nonzeros of) items &"
     r"|promises\[order 3, mode|tensors_resume\[.*sparse"

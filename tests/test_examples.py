@@ -7,13 +7,10 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
-QUICK = "known_parts"
 
 
-@pytest.mark.parametrize(
-    "example",
-    [pytest.param(path, id=path.stem, marks=() if path.stem == QUICK else pytest.mark.slow) for path in EXAMPLES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example(example, tmp_path):
     subprocess.run([sys.executable, str(example)], cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / f"{example.stem}.png").stat().st_size > 5000
