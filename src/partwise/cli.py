@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import signal
@@ -14,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,10 @@ from .io import read, write_result
 from .io.write import (
     checked_folder,
     checked_table,
+    selection_summary,
     stability_summary,
     summary,
+    write_selection,
     write_stability,
     write_table,
 )
@@ -40,6 +42,9 @@ from .result.conventions import NORMS
 from .result.plots import check_image_shape
 from .run import interrupts
 from .selection.resampling import RESAMPLES
+from .selection.select import METHODS, USUAL, select_rank
+from .selection.selected import RankSelection
+from .selection.setting import PATH_TOL
 from .selection.stability import TOL
 from .selection.stability import stability as find_stability
 from .structures import NonNegative, OrthogonalTo, Pattern
@@ -115,7 +120,7 @@ class Parser(argparse.ArgumentParser):
         raise ValueError(f"{message}; see {self.prog} --help")
 
 
-def number(kind: type, what: str, least: float = -inf, most: float = inf) -> Callable[[str], float]:
+def number(kind: type, what: str, least: float = -math.inf, most: float = math.inf) -> Callable[[str], float]:
     """What reads the number after an option."""
 
     def read(text: str) -> float:
@@ -134,6 +139,7 @@ WHOLE = number(int, "a whole number >= 1", 1)
 SEVERAL = number(int, "a whole number >= 2", 2)
 SEED = number(int, "a whole number from 0 to 2**32 - 1", 0, 2**32 - 1)
 NUMBER = number(float, "a number")
+SHARE = number(float, "a number between 0 and 1", math.nextafter(0, 1), math.nextafter(1, 0))
 AT_LEAST_0 = number(float, "a number >= 0", 0, sys.float_info.max)
 SECONDS = number(float, "a number of seconds > 0", sys.float_info.min)
 SCALES = ["balanced", "none", *(f"{A}{norm}" for A in "WH" for norm in ("", *(f":{norm}" for norm in NORMS)))]
@@ -144,7 +150,7 @@ def parser() -> Parser:
     top = Parser(prog="partwise", description="Take nonnegative data apart into meaningful parts.")
     top.add_argument("--version", action="version", version=f"partwise {__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    for add in (add_fit, add_stability, add_demo, add_bench):
+    for add in (add_fit, add_rank, add_stability, add_demo, add_bench):
         add(commands)
     return top
 
@@ -168,6 +174,39 @@ def add_fit(commands) -> None:
     add_start(fit_)
     add_course(fit_, tol=1e-4)
     add_presentation(fit_)
+
+
+def add_rank(commands) -> None:
+    rank_ = commands.add_parser(
+        "rank", help="how many parts: what predicts entries left out, and comes again", formatter_class=HelpFormatter
+    )
+    rank_.set_defaults(command=rank)
+    add_data(rank_)
+    ranks = rank_.add_mutually_exclusive_group()
+    ranks.add_argument(
+        "--max",
+        dest="ranks",
+        type=WHOLE,
+        metavar="RANK",
+        help=f"try 1 up to so many parts (default: {USUAL}, or as many as the data allow)",
+    )
+    ranks.add_argument("--ranks", type=list_of_ranks, metavar="RANKS", help="try these, such as 2,4,8")
+    rank_.add_argument(
+        "--method", choices=["auto", *METHODS], default="auto", help="how entries are left out; auto: what applies"
+    )
+    rank_.add_argument("--repeats", type=WHOLE, default=3, help="how often entries are left out, each time others")
+    rank_.add_argument("--starts", type=SEVERAL, default=5, help="random starts whose parts are compared")
+    rank_.add_argument("--share", type=SHARE, default=0.1, help="share of the entries that speckled leaves out")
+    rank_.add_argument("--patience", type=WHOLE, default=2, help="ranks in a row that predict no better, to end with")
+    rank_.add_argument(
+        "--out",
+        metavar="DIR",
+        help="folder for rank.json, the fit at the rank picked as fit writes it, and report.html",
+    )
+    rank_.add_argument("--jobs", type=int, help="processes that fit side by side, -1 for one a core")
+    add_model(rank_)
+    add_counts(rank_)
+    add_course(rank_)
 
 
 def add_stability(commands) -> None:
@@ -261,11 +300,12 @@ def add_start(fit_: argparse.ArgumentParser) -> None:
     fit_.add_argument("--target", type=NUMBER, metavar="F", help="stop at this objective")
 
 
-def add_course(command: argparse.ArgumentParser, tol: float) -> None:
-    """How fits run."""
+def add_course(command: argparse.ArgumentParser, tol: float | None = None) -> None:
+    """How fits run; `tol` is None where fits of different kinds each have their own."""
     command.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
     command.add_argument("--max-iter", type=WHOLE, help="iterations allowed")
-    command.add_argument("--tol", type=AT_LEAST_0, default=tol, help="stationarity to reach")
+    own = f" (default: {PATH_TOL} to predict, {TOL} to compare parts, and that of fit at the end)"
+    command.add_argument("--tol", type=AT_LEAST_0, default=tol, help="stationarity to reach" + ("" if tol else own))
     command.add_argument("--checkpoint", metavar="FILE", help="keep the state of the work in this file")
     command.add_argument("--checkpoint-interval", type=AT_LEAST_0, default=60.0, metavar="SECONDS", help="how often")
     command.add_argument("--resume", metavar="FILE", help="go on from this checkpoint, with the same data and options")
@@ -337,6 +377,13 @@ def names_of_modes(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
+def list_of_ranks(text: str) -> list[int]:
+    try:
+        return [int(WHOLE(part)) for part in text.split(",")]
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers >= 1, such as 2,4,8") from None
+
+
 def scale(text: str) -> str:
     if text not in SCALES and not TENSOR_SCALE.fullmatch(text):
         raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {', '.join(map(repr, SCALES))})")
@@ -369,6 +416,37 @@ def opened(options) -> tuple[Any, list[str] | None, Callable]:
     else:
         say(f"read a tensor of {' x '.join(map(str, X.shape))}")
     return X, table.feature_names, say
+
+
+def rank(options) -> int:
+    """How many parts. After Ctrl-C, what was found by then is told and written."""
+    X, names, say = opened(options)
+    if options.out:
+        checked_folder(options.out)
+    with interrupts.held():
+        found = select_rank(
+            X,
+            options.ranks,
+            method=options.method,
+            n_repeats=options.repeats,
+            n_starts=options.starts,
+            share=options.share,
+            patience=options.patience,
+            n_jobs=options.jobs,
+            **stated(options, X.ndim),
+        )
+        say(found)
+        say(found.text)
+        if options.out:
+            named = None if options.transpose else names
+            written = write_selection(found, options.out, named)
+            words = {"title": f"How many parts? {Path(options.file).name}", "feature_names": named}
+            written += reported(found, options.out, say, **words)
+            say("wrote " + ", ".join(map(str, written)))
+        interrupted = interrupts.came() or found.status == "interrupted"
+    if options.json:
+        print(json.dumps(selection_summary(found), indent=2))
+    return INTERRUPTED if interrupted else 0
 
 
 def stability(options) -> int:
@@ -468,7 +546,7 @@ def stated(options, order: int) -> dict[str, Any]:
         **counting(options),
         "solver": options.solver,
         "max_iter": options.max_iter,
-        "tol": options.tol,
+        **({} if options.tol is None else {"tol": options.tol}),
         "progress": False if options.quiet else None,
         "checkpoint": options.checkpoint and (options.checkpoint, options.checkpoint_interval),
         "resume": options.resume,
@@ -579,13 +657,17 @@ def bench(options) -> int:
 def hand_over(result: Result, optimality: Optimality | None, folder, say, **report) -> None:
     """Write everything about a result and say what was written."""
     written = write_result(result, folder, optimality, report.get("feature_names"))
-    missing = [name for name in REPORT_NEEDS if find_spec(name) is None]
-    if not missing:
-        written.append(result.report(Path(folder) / "report.html", optimality=optimality, **report))
     say(result)
     say(result.certificate)
     if optimality is not None:
         say(optimality)
+    written += reported(result, folder, say, optimality=optimality, **report)
     say("wrote " + ", ".join(map(str, written)))
-    if missing:
+
+
+def reported(found: Result | RankSelection, folder, say, **report) -> list[Path]:
+    """The page, or why there is none."""
+    if missing := [name for name in REPORT_NEEDS if find_spec(name) is None]:
         say(f"no report: it needs {' and '.join(missing)} (pip install 'partwise[report]')")
+        return []
+    return [found.report(Path(folder) / "report.html", **report)]

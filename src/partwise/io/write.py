@@ -18,6 +18,7 @@ from ..result import Result
 from ..result.certificate import Optimality
 
 if TYPE_CHECKING:
+    from ..selection.selected import RankSelection
     from ..selection.stability import Stability
 
 
@@ -43,6 +44,16 @@ def write_stability(stability: Stability, folder: str | Path, feature_names=None
     place = Path(folder) / "stability.json"
     place.write_text(json.dumps(stability_summary(stability), indent=2) + "\n", encoding="utf-8")
     return [place, stability.save(Path(folder) / "stability.partwise"), *written]
+
+
+def write_selection(selection: RankSelection, folder: str | Path, feature_names=None) -> list[Path]:
+    """rank.json, rank.partwise for `partwise.load`, and the fit at the rank picked as `write_result` writes it, where
+    the search got that far."""
+    written = write_result(selection.result, folder, feature_names=feature_names) if selection.result else []
+    place = checked_folder(folder) / "rank.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps(selection_summary(selection), indent=2) + "\n", encoding="utf-8")
+    return [place, selection.save(place.with_suffix(".partwise")), *written]
 
 
 def checked_folder(folder: str | Path) -> Path:
@@ -178,6 +189,32 @@ def stability_summary(stability: Stability) -> dict:
         "reference": summary(stability.result),
         "consensus": summary(consensus) if consensus else None,
         "without_consensus": stability.without_consensus,
+    }
+
+
+def selection_summary(selection: RankSelection) -> dict:
+    """How many parts, and what speaks for it, as plain numbers and text."""
+    stability = selection.stability
+    return {
+        "sentence": selection.sentence,
+        "rank": selection.rank,
+        "best": selection.best,
+        "near": selection.near,
+        "window": list(selection.window),
+        "table": [{name: finite(value) for name, value in row._asdict().items()} for row in selection.table],
+        "curves": selection.curves.tolist(),
+        "candidates": list(selection.candidates),
+        "dispersion": finite(selection.dispersion),
+        "n_fits": selection.n_fits,
+        "method": selection.method,
+        "loss": repr(selection.loss),
+        "shape": list(selection.shape),
+        "n_starts": selection.n_starts,
+        "share": selection.share,
+        "random_state": selection.random_state,
+        "status": selection.status,
+        "stability": stability_summary(stability) if stability else None,
+        "result": summary(selection.result) if selection.result else None,
     }
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import io
 import math
+from collections.abc import Callable
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 
@@ -35,14 +37,24 @@ def write_report(
     result: Result, path, *, title="Parts", image_shape=None, columns=None, feature_names=None, optimality=None
 ):
     """Write the page to `path` and return the path. It is one file and needs no network. `columns`: parts in a row."""
+
+    def page() -> dict:
+        fit = build(result, title, image_shape, columns, feature_names=feature_names, optimality=optimality)
+        return {"title": title, "fit": fit}
+
+    return write_page(path, "result.html", page)
+
+
+def write_page(path, template: str, page: Callable[[], dict]) -> Path:
+    """A template of this folder, filled in with what `page` makes once it is clear that it can be written."""
     try:
-        from jinja2 import Environment  # noqa: PLC0415  # optional
+        from jinja2 import Environment, FunctionLoader  # noqa: PLC0415  # optional
     except ImportError as error:
         raise ImportError("the report needs jinja2: pip install 'partwise[report]'") from error
     path = checked_file(path)
-    page = build(result, title, image_shape, columns, feature_names=feature_names, optimality=optimality)
-    template = files(__package__).joinpath("template.html").read_text(encoding="utf-8")
-    path.write_text(Environment(autoescape=True).from_string(template).render(page), encoding="utf-8")
+    loader = FunctionLoader(lambda name: files(__package__).joinpath(name).read_text(encoding="utf-8"))
+    filled = Environment(autoescape=True, loader=loader).get_template(template).render(page())
+    path.write_text(filled, encoding="utf-8")
     return path
 
 

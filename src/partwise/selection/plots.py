@@ -58,7 +58,7 @@ def stability(selection: RankSelection):
 def tidy(ax) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)  # one rank is one tick
 
 
 def parts(stability: Stability):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import is_number, is_positive_int
+from ..checks import is_int, is_number, is_positive_int
 from ..data.names import listed
 from ..data.observed import Observed
 from ..data.units import times_power
@@ -124,7 +124,8 @@ def select_rank(  # noqa: PLR0913  # the one place where everything about a sear
     setting = Setting.of(X, loss, (structure_W, structure_H, structures), counts, words)
     candidates = checked_ranks(ranks, setting)
     seed = int(checked_random_state(random_state).randint(2**31))
-    plan = Plan(candidates, n_repeats, n_starts, share, patience, seed)
+    told = int(random_state) if is_int(random_state) else None
+    plan = Plan(candidates, n_repeats, n_starts, share, patience, seed, told)
     check_plan(plan)
     chosen = resolved_method(method, setting, candidates[0])
     identity = setting.identity(candidates[0], method=repr(chosen), **asdict(plan))
@@ -146,6 +147,7 @@ class Plan:
     share: float
     patience: int
     seed: int
+    random_state: int | None  # as the user gave it, to be quoted
 
 
 @dataclass(eq=False)
@@ -267,6 +269,8 @@ class Search:
             loss=self.setting.loss,
             shape=self.setting.shape,
             n_starts=self.plan.n_starts,
+            share=self.plan.share,
+            random_state=self.plan.random_state,
             status="complete" if self.result is not None else "interrupted",
         )
 

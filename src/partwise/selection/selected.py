@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -31,6 +32,29 @@ class RankRow(NamedTuple):
     seconds: float
 
 
+class Column(NamedTuple):
+    """A column of the table as people read it."""
+
+    heading: str
+    spec: str = ""  # how numbers are written; none: as losses, all with as many decimals
+    error: str = ""  # the field with its standard error
+
+
+COLUMNS = {
+    "rank": Column("parts", "d"),
+    "held_out": Column("left out", error="se"),
+    "excess": Column("excess", error="excess_se"),
+    "training": Column("fitted"),
+    "stability": Column("stability", ".2f"),
+    "weakest": Column("weakest", ".2f"),
+    "ic1": Column("IC1", ".4f"),
+    "core_consistency": Column("core consistency", ".0f"),
+    "fits": Column("fits", ".4g"),
+    "seconds": Column("seconds", ".1f"),
+}
+DIGITS, MOST_DECIMALS = 4, 8  # of the least held-out loss, and of losses that are not written with powers of ten
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RankSelection:
     """A number of parts, and what speaks for it; see `select_rank`."""
@@ -49,6 +73,8 @@ class RankSelection:
     loss: Loss
     shape: tuple[int, ...]
     n_starts: int
+    share: float  # of the entries, left out where the method leaves it open
+    random_state: int | None  # the seed, where it was given as a number
     status: str  # "complete" or "interrupted"
 
     @property
@@ -80,15 +106,50 @@ class RankSelection:
         return sentences.selected(self)
 
     @property
+    def columns(self) -> list[tuple[str, list[str]]]:
+        """The table as people read it: heading and cells of each column that has a number in it."""
+        cells = {name: [self.cell(row, name) for row in self.table] for name in COLUMNS}
+        told = [(COLUMNS[name].heading, column) for name, column in cells.items() if any(column)]
+        return [*told, ("", [self.remark(rank) for rank in self.ranks])]
+
+    def cell(self, row: RankRow, name: str) -> str:
+        """A number as text, with its standard error if it has one; nothing for NaN."""
+        _, spec, error = COLUMNS[name]
+        values = [getattr(row, field) for field in (name, error) if field]
+        return " ± ".join(format(value, spec or self.loss_format) for value in values if math.isfinite(value))
+
+    @property
+    def loss_format(self) -> str:
+        """As many decimals as the least of the held-out losses needs."""
+        least = self.row(self.best).held_out
+        decimals = DIGITS - 1 - math.floor(math.log10(least)) if least > 0 else -1
+        return f".{decimals}f" if 0 <= decimals <= MOST_DECIMALS else f".{DIGITS - 1}e"
+
+    def remark(self, rank: int) -> str:
+        """What is special about a rank, in a word or two."""
+        words = {"picked": rank == self.rank, "best": rank == self.best}
+        return ", ".join(word for word, applies in words.items() if applies) or "window" * (rank in self.window)
+
+    @property
+    def text(self) -> str:
+        """The table as text, one line for each rank tried."""
+        padded = []
+        for heading, cells in self.columns:
+            width = max(map(len, [heading, *cells]))
+            padded.append([cell.rjust(width) if heading else cell for cell in [heading, *cells]])
+        return "\n".join("  ".join(line).rstrip() for line in zip(*padded, strict=True))
+
+    @property
     def plot(self) -> Plots:
         """Pictures: `selection.plot.curve()` and `.stability()`."""
         return Plots(self)
 
-    def report(self, path) -> Path:
-        """Write a page with the sentence, the curve, the table and the parts."""
-        from ..report.selection import write_selection  # noqa: PLC0415  # needs the optional drawing libraries
+    def report(self, path, **options) -> Path:
+        """Write a page with the sentence, the curve, the table and the parts, which `options` are of: `title`,
+        `image_shape`, `columns`, `feature_names`, as for the report of a result."""
+        from ..report import write_selection_report  # noqa: PLC0415  # needs the optional drawing libraries
 
-        return write_selection(self, path)
+        return write_selection_report(self, path, **options)
 
     def save(self, path) -> Path:
         """Write everything to one file that `partwise.load` reads back exact to the bit."""
