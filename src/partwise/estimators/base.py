@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -14,9 +14,11 @@ from ..data.validation import checked_data, is_annotated
 from ..errors import warn
 from ..factorize import warn_of_unobserved
 from ..result import Result
+from ..selection import RankSelection, select_rank
 from ..structures import Structure
 from .sklearn_private import StrOptions
 
+Found = TypeVar("Found", Result, RankSelection)
 MISSING_CONSTRAINT: list[Any] = [StrOptions({name for name in MISSING if name}), None]  # of the parameter `missing`
 
 
@@ -107,8 +109,26 @@ def for_new_samples(stated: Structure | None, name: str, factor: str) -> Structu
     return None
 
 
-def raise_if_interrupted(result: Result) -> Result:
-    """The result, unless Ctrl-C cut it short: an estimator is fitted or it is not."""
+def given_rank(init) -> int | None:
+    """The number of parts of a start that is a Result, or W or another first factor and the others; None if open."""
+    if isinstance(init, Result):
+        return init.rank
+    return np.shape(init[0])[1] if isinstance(init, tuple | list) and np.ndim(init[0]) == 2 else None
+
+
+def select_if_open(
+    estimator, X, rank: int | None, start, model: dict[str, Any]
+) -> tuple[int, Any, RankSelection | None]:
+    """The number of parts and the start of the last fit: as they are or, where the number is None, as `select_rank`
+    finds it for this model, from the best of its starts unless the user has something to say of starts."""
+    if rank is not None:
+        return rank, start, None
+    found = raise_if_interrupted(select_rank(X, progress=False, random_state=estimator.random_state, **model))
+    return found.rank, found.result if start is None and estimator.n_init in (None, 1) else start, found
+
+
+def raise_if_interrupted(result: Found) -> Found:
+    """What was found, unless Ctrl-C cut it short: an estimator is fitted or it is not."""
     if result.status == "interrupted":
         raise KeyboardInterrupt
     return result

@@ -18,7 +18,7 @@ from .sklearn_private import check_parameters, validate_params
     prefer_skip_nested_validation=False,
 )
 def non_negative_factorization(
-    X, W=None, H=None, n_components="auto", *, update_H=True, mask=None, weights=None, **params
+    X, W=None, H=None, n_components=None, *, update_H=True, mask=None, weights=None, **params
 ):
     """`sklearn.decomposition.non_negative_factorization`: the function form of `NMF`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -25,8 +26,17 @@ from ..result.result import unit_factors
 from ..run.progress import print_line
 from ..solvers import Solver
 from ..structures import Fixed, NonNegative, Structure
-from .base import MISSING_CONSTRAINT, check_weights, counting, for_new_samples, of_nothing, raise_if_interrupted
-from .sklearn_private import Interval, fit_context
+from .base import (
+    MISSING_CONSTRAINT,
+    check_weights,
+    counting,
+    for_new_samples,
+    given_rank,
+    of_nothing,
+    raise_if_interrupted,
+    select_if_open,
+)
+from .sklearn_private import Interval, StrOptions, fit_context
 
 
 class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -40,8 +50,9 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components : int
-        Number of parts.
+    n_components : int or "auto"
+        Number of parts. "auto": that of factors given as `init`, else as many as predict entries that were left out,
+        and come again from other starts: `partwise.select_rank`, in the time of some forty fits.
     init : str, Init, list of factors, Result or None
         Where to start, as `partwise.factorize` takes it.
     solver : str or Solver
@@ -90,6 +101,8 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         entries observed, by their weights.
     result_ : Result
         Everything known about the fit: history, certificate, why the run ended.
+    selection_ : RankSelection or None
+        With n_components="auto", what speaks for this number: `sentence`, `table`, `plot.curve()`, `report(path)`.
 
     Examples
     --------
@@ -106,7 +119,7 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012  # scikit-learn reads this name
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "init": "no_validation",  # `factorize` has a sentence for what is no start
         "solver": [str, Solver],
         "loss": [str, Real, Loss],
@@ -182,18 +195,19 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             one vector for each mode, or None.
         """
         shape = () if sample_weight is None else self._checked(X, mask, weights).shape
-        result = self._factorize(
-            X,
-            self.n_components,
-            loss=self.loss,
-            structures=self.structures and list(map(nonnegative, self.structures, factor_names(len(self.structures)))),
-            solver=self.solver,
-            init=self.init,
-            n_init=self.n_init,
-            modes=self.modes,
-            callbacks=[*self.callbacks, *([print_line] if self.verbose else [])],
+        model = {
+            "loss": self.loss,
+            "structures": self.structures
+            and list(map(nonnegative, self.structures, factor_names(len(self.structures)))),
+            "solver": self.solver,
+            "modes": self.modes,
             **counting(shape, mask, weights, sample_weight),
-        )
+        }
+        rank = given_rank(self.init) if self.n_components == "auto" else self.n_components
+        rank, start, selection = select_if_open(self, X, rank, self.init, {**self._shared, **model})
+        callbacks = [*self.callbacks, *([print_line] if self.verbose else [])]
+        result = self._factorize(X, rank, **model, init=start, n_init=self.n_init, callbacks=callbacks)
+        self.selection_ = selection
         return self._learn(result)
 
     def transform(self, X, *, mask=None, weights=None):
@@ -286,15 +300,18 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         result = factorize(
             X,
             rank,
-            missing=self.missing,
-            max_iter=self.max_iter,
+            **self._shared,
             tol=self.tol,
             progress=False,
-            n_threads=self.n_threads,
             random_state=self.random_state,
             **settings,
         )
         return raise_if_interrupted(result)
+
+    @property
+    def _shared(self) -> dict[str, Any]:
+        """What all fits are told, those of a search too."""
+        return {"missing": self.missing, "max_iter": self.max_iter, "n_threads": self.n_threads}
 
     @property
     def _n_features_out(self):
