@@ -109,7 +109,8 @@ def plain_pictures(monkeypatch):
     """Nothing is drawn, which takes longer than most fits."""
     for name in ("parts", "modes", "convergence", "path"):
         monkeypatch.setattr(f"partwise.result.plots.{name}", lambda *_, **__: None)
-    monkeypatch.setattr(import_module("partwise.report.build"), "png", lambda figure: "data:image/png;base64,")
+    for page in ("build", "selection"):
+        monkeypatch.setattr(import_module(f"partwise.report.{page}"), "png", lambda figure: "data:image/png;base64,")
 
 
 @pytest.fixture(autouse=True)

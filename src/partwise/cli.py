@@ -44,7 +44,6 @@ from .run import interrupts
 from .selection.resampling import RESAMPLES
 from .selection.select import METHODS, USUAL, select_rank
 from .selection.selected import RankSelection
-from .selection.setting import PATH_TOL
 from .selection.stability import TOL
 from .selection.stability import stability as find_stability
 from .structures import NonNegative, OrthogonalTo, Pattern
@@ -206,7 +205,7 @@ def add_rank(commands) -> None:
     rank_.add_argument("--jobs", type=int, help="processes that fit side by side, -1 for one a core")
     add_model(rank_)
     add_counts(rank_)
-    add_course(rank_)
+    add_course(rank_, tol=1e-4)
 
 
 def add_stability(commands) -> None:
@@ -300,12 +299,11 @@ def add_start(fit_: argparse.ArgumentParser) -> None:
     fit_.add_argument("--target", type=NUMBER, metavar="F", help="stop at this objective")
 
 
-def add_course(command: argparse.ArgumentParser, tol: float | None = None) -> None:
-    """How fits run; `tol` is None where fits of different kinds each have their own."""
+def add_course(command: argparse.ArgumentParser, tol: float) -> None:
+    """How fits run."""
     command.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
     command.add_argument("--max-iter", type=WHOLE, help="iterations allowed")
-    own = f" (default: {PATH_TOL} to predict, {TOL} to compare parts, and that of fit at the end)"
-    command.add_argument("--tol", type=AT_LEAST_0, default=tol, help="stationarity to reach" + ("" if tol else own))
+    command.add_argument("--tol", type=AT_LEAST_0, default=tol, help="stationarity to reach")
     command.add_argument("--checkpoint", metavar="FILE", help="keep the state of the work in this file")
     command.add_argument("--checkpoint-interval", type=AT_LEAST_0, default=60.0, metavar="SECONDS", help="how often")
     command.add_argument("--resume", metavar="FILE", help="go on from this checkpoint, with the same data and options")
@@ -546,7 +544,7 @@ def stated(options, order: int) -> dict[str, Any]:
         **counting(options),
         "solver": options.solver,
         "max_iter": options.max_iter,
-        **({} if options.tol is None else {"tol": options.tol}),
+        "tol": options.tol,
         "progress": False if options.quiet else None,
         "checkpoint": options.checkpoint and (options.checkpoint, options.checkpoint_interval),
         "resume": options.resume,

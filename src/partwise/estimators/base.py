@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..data.names import factor_names
@@ -123,7 +125,9 @@ def select_if_open(
     finds it for this model, from the best of its starts unless the user has something to say of starts."""
     if rank is not None:
         return rank, start, None
-    found = raise_if_interrupted(select_rank(X, progress=False, random_state=estimator.random_state, **model))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the last fit goes on from there, and says it itself
+        found = raise_if_interrupted(select_rank(X, progress=False, random_state=estimator.random_state, **model))
     return found.rank, found.result if start is None and estimator.n_init in (None, 1) else start, found
 
 

@@ -259,6 +259,7 @@ class NMF(Model):
             # with the parts held the problem is convex (for 1 <= beta <= 2) and smooth: every solver ends at the same W
             "solver": self._solver() if update_H or not loss.smooth else "auto",
             "max_iter": self.max_iter,
+            "tol": self.tol,
             "n_threads": self.n_threads,
         }
         rank, start, selection = select_if_open(self, X, rank, start, model)
@@ -268,7 +269,6 @@ class NMF(Model):
             **model,
             init=start,
             n_init=self.n_init if update_H else 1,
-            tol=self.tol,
             callbacks=[*self.callbacks, *([print_line] if self.verbose else [])] if update_H else [],
             progress=False,
             normalize=None,

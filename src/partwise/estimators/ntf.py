@@ -301,7 +301,6 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             X,
             rank,
             **self._shared,
-            tol=self.tol,
             progress=False,
             random_state=self.random_state,
             **settings,
@@ -311,7 +310,8 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     @property
     def _shared(self) -> dict[str, Any]:
         """What all fits are told, those of a search too."""
-        return {"missing": self.missing, "max_iter": self.max_iter, "n_threads": self.n_threads}
+        names = ("missing", "max_iter", "tol", "n_threads")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def _n_features_out(self):

@@ -128,7 +128,8 @@ def select_rank(  # noqa: PLR0913  # the one place where everything about a sear
     plan = Plan(candidates, n_repeats, n_starts, share, patience, seed, told)
     check_plan(plan)
     chosen = resolved_method(method, setting, candidates[0])
-    identity = setting.identity(candidates[0], method=repr(chosen), **asdict(plan))
+    settings = {**asdict(plan), "candidates": list(candidates)}  # as a file has them
+    identity = setting.identity(candidates[0], method=repr(chosen), **settings)
     show = FitBar(watched() if progress is None else progress)
     with Jobs(identity, n_jobs, show, checkpoint, resume) as jobs:
         search = Search(X, setting, chosen, plan, jobs)

@@ -84,9 +84,13 @@ class Setting:
             return self.factorize(rank, seed, init, **words)
 
     def path_fit(self, rank: int, seed: int, start: Sequence[np.ndarray] | None, **words) -> Result:
-        """The same for a prediction: from tall factors, or where there are none as `factorize` starts."""
+        """The same for a prediction: from tall factors, or where there are none as `factorize` starts. A fit cut short
+        by Ctrl-C predicts nothing."""
         init = None if start is None else Given(tuple(start))
-        return self.fit(rank, seed, init, tol=self.tol_of(PATH_TOL), **{"normalize": None, "sort": False, **words})
+        found = self.fit(rank, seed, init, tol=self.tol_of(PATH_TOL), **{"normalize": None, "sort": False, **words})
+        if found.status == "interrupted":
+            raise KeyboardInterrupt
+        return found
 
     def tol_of(self, enough: float) -> float:
         """The stationarity of one of many fits: what is enough for it, or what the user says, if that is more."""
