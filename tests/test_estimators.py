@@ -28,8 +28,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 def test_every_parameter_of_scikit_learn_is_here_with_its_default():
     theirs, ours = sklearn.decomposition.NMF().get_params(), pw.NMF().get_params()
     assert theirs.pop("solver") == "cd"
+    assert theirs.pop("n_components") == "auto"  # which is the number of features there, and None here
     assert {name: ours[name] for name in theirs} == theirs
     assert ours["solver"] == "auto"
+    assert ours["n_components"] is None
+    small = X[:, :4]
+    assert pw.NMF().fit(small).n_components_ == sklearn.decomposition.NMF().fit(small).n_components_ == 4
 
 
 def test_attributes_of_scikit_learn_are_here():

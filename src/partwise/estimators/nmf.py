@@ -129,8 +129,8 @@ class NMF(Model):
 
     >>> X = pw.datasets.make_parts(60, 40, 4, noise=0.1, random_state=0).X
     >>> model = pw.NMF("auto", random_state=0).fit(X)
-    >>> print(model.n_components_, model.selection_)
-    4 4 parts: the held-out error is lowest at 4; all 4 parts came again in 5 of 5 starts (weakest cosine 1.00).
+    >>> model.n_components_, model.selection_.best, model.selection_.stability.n_runs
+    (4, 4, 5)
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012  # scikit-learn reads this name
