@@ -200,6 +200,7 @@ def test_the_page_says_what_was_found(name, tmp_path, plain_pictures):
 
 def test_the_page_of_a_search_cut_short(cut_short, tmp_path, plain_pictures):
     assert cut_short.result is None
+    assert "picked" not in cut_short.text
     text = cut_short.report(tmp_path / "page.html").read_text()
     assert "Interrupted after 3 parts" in text
     assert "interrupted before parts of random starts were compared" in text

@@ -127,7 +127,7 @@ class RankSelection:
 
     def remark(self, rank: int) -> str:
         """What is special about a rank, in a word or two."""
-        words = {"picked": rank == self.rank, "best": rank == self.best}
+        words = {"picked": rank == self.rank and self.status == "complete", "best": rank == self.best}
         return ", ".join(word for word, applies in words.items() if applies) or "window" * (rank in self.window)
 
     @property
