@@ -6,6 +6,7 @@ import dataclasses
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative
 
 from ..data.observed import observed
@@ -231,6 +232,9 @@ class NMF(Model):
         are those of `fit_transform`. A row of which nothing is observed is 0."""
         check_is_fitted(self)
         X = self._validated(X, mask, weights, reset=False)
+        lowest = np.nanmin(X.data if issparse(X) else X, initial=0.0)
+        if lowest < 0:
+            raise ValueError(f"Negative values in data passed to NMF.transform: X goes down to {lowest:g}. Clip it.")
         H = self.components_.astype(X.dtype, copy=False)
         try:
             return self._factorize(X, None, H, False, counting(X.shape, mask, weights)).W

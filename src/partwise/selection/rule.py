@@ -58,7 +58,7 @@ def ranks_in_turn(candidates: Sequence[int], patience: int, curve: Mapping[int, 
     """The next rank to try; `curve` has the losses of those tried by then.
 
     Upwards, in steps of a sixth from 10 parts on, until `patience` in a row are no better than the best before them;
-    then halfway between the best and its neighbours, until there is nothing between them.
+    then halfway between the best and its neighbours, until there is nothing between them, unless the best is the last.
     """
     waited = 0
     for rank in growing(candidates):
@@ -67,7 +67,8 @@ def ranks_in_turn(candidates: Sequence[int], patience: int, curve: Mapping[int, 
         waited = 0 if curve[rank] < best else waited + 1
         if waited >= patience:
             break
-    yield from halved(candidates, curve)
+    if min(curve, key=lambda rank: curve[rank]) != candidates[-1]:
+        yield from halved(candidates, curve)
 
 
 def growing(candidates: Sequence[int]) -> Iterator[int]:

@@ -25,7 +25,8 @@ from ..result import Result
 from ..run.checkpoint import identity_of
 from ..structures import Structure
 
-PATH_TOL = 3e-3  # stationarity of fits whose predictions are compared: closer ones predict the same
+# stationarity of fits whose predictions are compared, under least squares and other losses: closer ones do as well
+PATH_TOL, OTHER_PATH_TOL = 3e-3, 1e-2
 OWN = ("checkpoint", "resume", "progress", "random_state", "init", "n_init", "callbacks", "target", "time_limit")
 
 
@@ -87,7 +88,8 @@ class Setting:
         """The same for a prediction: from tall factors, or where there are none as `factorize` starts. A fit cut short
         by Ctrl-C predicts nothing."""
         init = None if start is None else Given(tuple(start))
-        found = self.fit(rank, seed, init, tol=self.tol_of(PATH_TOL), **{"normalize": None, "sort": False, **words})
+        tol = self.tol_of(PATH_TOL if self.loss.quadratic else OTHER_PATH_TOL)
+        found = self.fit(rank, seed, init, tol=tol, **{"normalize": None, "sort": False, **words})
         if found.status == "interrupted":
             raise KeyboardInterrupt
         return found
