@@ -254,7 +254,7 @@ class Search:
         if not self.curve:
             raise KeyboardInterrupt
         window, rank = self.window, self.rank
-        stability = Stability.of(self.runs[rank], setting=self.setting) if rank in self.runs else None
+        stability = Stability.of(self.runs[rank]) if rank in self.runs else None
         return RankSelection(
             rank=rank,
             best=window.best,
