@@ -222,6 +222,12 @@ def test_no_end_in_sight():
     assert found.no_end and found.sentence.startswith("No end in sight: the held-out error still falls at 3 parts")
 
 
+def test_an_end_where_what_is_left_is_next_to_nothing():
+    """Without noise the error falls for ever, by less and less, and further parts are any."""
+    found = pw.select_rank(pw.datasets.make_parts(60, 40, 3, random_state=0).X, 5)
+    assert found.rank == 3 and not found.no_end and found.sentence.startswith("3 parts: ")
+
+
 def test_nothing_beyond_sums():
     noise = np.random.default_rng(0).poisson(np.outer(np.linspace(1, 5, 40), np.linspace(2, 9, 30)))
     found = pw.select_rank(noise, 6, loss="kl", **FEW)
