@@ -92,10 +92,9 @@ class RankSelection:
 
     @property
     def no_end(self) -> bool:
-        """Whether the held-out loss still falls at the largest candidate, and parts that come again do not reach it to
-        1% of its drop."""
-        reached = self.rank >= self.near and sentences.is_stable(self)
-        return self.best == self.candidates[-1] and self.best > 1 and not (reached and self.rank < self.best)
+        """Whether the held-out loss still falls at the largest candidate: there, or from the rank before it on, by more
+        than 1% of its drop."""
+        return self.best == self.candidates[-1] and self.best > 1 and self.near in self.ranks[-2:]
 
     @property
     def n_fits(self) -> float:

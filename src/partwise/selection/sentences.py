@@ -99,10 +99,10 @@ def agreed(found: RankSelection) -> str:
 
 
 def fewer(found: RankSelection) -> str:
-    rest = found.row(found.rank).excess / found.drop if found.drop > 0 else 0.0  # in extreme units it may vanish
+    rest = 100 * found.row(found.rank).excess / found.drop if found.drop > 0 else 0.0  # in extreme units it may vanish
     above = next(rank for rank in found.ranks if rank > found.rank)
     return (
-        f"{parts(found.rank)}: the held-out error goes on falling to {found.best}, by {rest:.1%} of its drop, but "
+        f"{parts(found.rank)}: the held-out error goes on falling to {found.best}, by {rest:.2g}% of its drop, but "
         f"from {above} on parts differ from start to start; {came_again(found)}."
     )
 
