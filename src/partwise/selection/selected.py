@@ -52,6 +52,7 @@ COLUMNS = {
     "fits": Column("fits", ".4g"),
     "seconds": Column("seconds", ".1f"),
 }
+FLAT = 1e-3  # of the drop: a curve that falls by less has come to its end
 DIGITS, MOST_DECIMALS = 4, 8  # of the least held-out loss, and of losses that are not written with powers of ten
 
 
@@ -92,9 +93,10 @@ class RankSelection:
 
     @property
     def no_end(self) -> bool:
-        """Whether the held-out loss still falls at the largest candidate: there, or from the rank before it on, by more
-        than 1% of its drop."""
-        return self.best == self.candidates[-1] and self.best > 1 and self.near in self.ranks[-2:]
+        """Whether the held-out loss still falls at the largest candidate, from the rank before it by more than 0.1% of
+        its drop."""
+        falls = len(self.table) > 1 and self.table[-2].excess > FLAT * self.drop
+        return self.best == self.candidates[-1] and falls
 
     @property
     def n_fits(self) -> float:
