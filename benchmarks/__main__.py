@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from . import greedy, growth, l1, missing, mixed_norm, pages, phases, process, race, semf, table2, table3, tensors
+from . import greedy, growth, l1, missing, mixed_norm, pages, phases, process, race, rank, semf, table2, table3, tensors
 
 PAGES = {
     "race": "benchmarks/README.md",
@@ -20,6 +20,7 @@ PAGES = {
     "greedy": "docs/greedy.md",
     "tensors": "docs/tensors.md",
     "missing": "docs/missing.md",
+    "rank": "docs/rank.md",
 }
 
 
@@ -48,6 +49,7 @@ def main() -> None:
         "greedy": greedy.run,
         "tensors": tensors.run,
         "missing": missing.run,
+        "rank": rank.run,
     }
     for name in blocks if options.what == "all" else [options.what]:
         text = blocks[name]()

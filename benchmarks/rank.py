@@ -22,7 +22,7 @@ from .pages import table
 from .rank_planted import (
     COUNTS,
     LEAST_SQUARES,
-    N_SHAPES,
+    N_SEEDS,
     NAMED,
     OVERDISPERSED,
     Instance,
@@ -116,7 +116,7 @@ def shares(found: Sequence[tuple[str, bool]]) -> str:
 
 def other_lines(every: Sequence[Found]) -> list[list]:
     """What else a search is held to."""
-    seeds = range(N_SHAPES)
+    seeds = range(N_SEEDS)
     nothing = side_by_side(of_one, [one for seed in seeds for one in structureless(seed)])
     pairs = side_by_side(both_ways, [one for seed in seeds for one in turned(seed)])
     fits = [one.n_fits for one in every if one.rank == MANY and one.picks["**select_rank**"] == MANY]

@@ -15,7 +15,8 @@ from partwise.selection.setting import Setting
 from .data import Absent, archive
 
 SEEDS = (2, 3, 4)
-N_SHAPES = 6  # seeds of matrices without structure, and of those that are transposed
+SHAPE = (200, 100)
+N_SEEDS = 6  # of matrices without structure, and of those that are transposed
 
 
 class Instance(NamedTuple):
@@ -98,10 +99,10 @@ KINDS = {
 # -- data --------------------------------------------------------------------------------------------------
 
 
-def noisy(m, n, rank, kind, noise, seed):
+def noisy(shape, rank, kind, noise, seed):
     """`W H` and normal noise of that share of its norm, cut at 0; and `W H`."""
-    rng = np.random.default_rng([seed, rank, m])
-    W, H = KINDS[kind](rng, m, n, rank)
+    rng = np.random.default_rng([seed, rank, shape[0]])
+    W, H = KINDS[kind](rng, *shape, rank)
     truth = W @ H
     E = rng.standard_normal(truth.shape)
     E *= noise * np.linalg.norm(truth) / np.linalg.norm(E)
@@ -114,13 +115,13 @@ def drawn(rng, truth, theta=None):
     return rng.poisson(means).astype(float)
 
 
-def counted(m, n, rank, kind, mean, seed, theta=None):
+def counted(shape, rank, kind, mean, seed, *, theta=None):
     """Counts of that mean; documents differ in length."""
-    rng = np.random.default_rng([seed, rank, m, 1])
-    W, H = KINDS[kind](rng, m, n, rank)
-    W = W * (mean * m * n / (W @ H).sum())
+    rng = np.random.default_rng([seed, rank, shape[0], 1])
+    W, H = KINDS[kind](rng, *shape, rank)
+    W = W * (mean * shape[0] * shape[1] / (W @ H).sum())
     if kind == "topics":
-        W = W * rng.gamma(4, 1 / 4, (m, 1))
+        W = W * rng.gamma(4, 1 / 4, (shape[0], 1))
     truth = W @ H
     return drawn(rng, truth, theta), truth
 
@@ -153,12 +154,13 @@ class Case:
 
     def instance(self, seed: int) -> Instance:
         if self.noise:
-            return Instance(self.suite, *noisy(200, 100, self.rank, self.kind, self.noise, seed), self.rank, 13, "frobenius")
+            X, truth = noisy(SHAPE, self.rank, self.kind, self.noise, seed)
+            return Instance(self.suite, X, truth, self.rank, 13, "frobenius")
         if self.kind == "signatures":
             X, truth = catalogues(100, self.rank, seed, self.theta)
         else:
-            m, n = (250, 400) if self.kind == "topics" else (200, 100)
-            X, truth = counted(m, n, self.rank, self.kind, self.mean, seed, self.theta)
+            shape = (250, 400) if self.kind == "topics" else SHAPE
+            X, truth = counted(shape, self.rank, self.kind, self.mean, seed, theta=self.theta)
         there = np.ix_(X.sum(axis=1) > 0, X.sum(axis=0) > 0)
         return Instance(self.suite, X[there], truth[there], self.rank, 12, "kl")
 
@@ -194,7 +196,7 @@ def instances() -> Iterator[tuple[Case, int, Instance]]:
 def structureless(seed: int) -> Iterator[Instance]:
     """Columns shuffled, each on its own; and one part, with noise that is nowhere cut at 0."""
     rng = np.random.default_rng([seed, 7])
-    X, Y = noisy(200, 100, 5, "gamma", 0.3, seed)[0], counted(200, 100, 5, "gamma", 3, seed)[0]
+    X, Y = noisy(SHAPE, 5, "gamma", 0.3, seed)[0], counted(SHAPE, 5, "gamma", 3, seed)[0]
     for name, shuffled, loss in (("shuffled", X, "frobenius"), ("shuffled counts", Y, "kl")):
         yield Instance(name, rng.permuted(shuffled, axis=0), np.ones((1, 1)), 1, 10, loss)
     w, h = rng.uniform(1, 2, (200, 1)), rng.uniform(1, 2, (1, 100))
@@ -207,8 +209,8 @@ def structureless(seed: int) -> Iterator[Instance]:
 
 def turned(seed: int) -> Iterator[Instance]:
     """To be compared with their transposes."""
-    yield Instance("noise 0.3", *noisy(200, 100, 5, "gamma", 0.3, seed), 5, 10, "frobenius")
-    yield Instance("counts of mean 3", *counted(200, 100, 5, "gamma", 3, seed), 5, 10, "kl")
+    yield Instance("noise 0.3", *noisy(SHAPE, 5, "gamma", 0.3, seed), 5, 10, "frobenius")
+    yield Instance("counts of mean 3", *counted(SHAPE, 5, "gamma", 3, seed), 5, 10, "kl")
 
 
 # -- what can be seen --------------------------------------------------------------------------------------

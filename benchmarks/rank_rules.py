@@ -86,9 +86,9 @@ def ic1(curves: Curves) -> int:
 def bic(curves: Curves) -> int:
     """Schwarz (1978); a part has as many parameters as rows and columns together, less those that only rotate."""
     shape = curves.path[0].shape
-    dims, n = sum(shape), math.prod(shape)
-    gauge = [k * k if len(shape) == 2 else k * (len(shape) - 1) for k in ranks_of(curves)]
-    return criterion(curves, np.array([(k * dims - g) * math.log(n) for k, g in zip(ranks_of(curves), gauge, strict=True)]))
+    dims, n, order = sum(shape), math.prod(shape), len(shape)
+    own = [k * dims - (k * k if order == 2 else k * (order - 1)) for k in ranks_of(curves)]
+    return criterion(curves, math.log(n) * np.array(own))
 
 
 def ranks_of(curves: Curves) -> range:

@@ -209,6 +209,29 @@ def digits_picture() -> None:
     result.plot.parts(digits.image_shape, columns=8).savefig(DOCS / "digits.png", dpi=100)
 
 
+def unequal_parts() -> np.ndarray:
+    """Eight parts, the strongest seven times as strong as the weakest, and noise of 30%."""
+    rng = np.random.default_rng(1)
+    signal = rng.gamma(0.5, size=(200, 8)) * np.geomspace(1, 0.15, 8) @ rng.gamma(0.5, size=(8, 100))
+    E = rng.normal(size=signal.shape)
+    return np.maximum(signal + 0.3 * np.linalg.norm(signal) / np.linalg.norm(E) * E, 0)
+
+
+def without_zeros() -> np.ndarray:
+    """Eight parts that are not unique."""
+    rng = np.random.default_rng(1)
+    W, H = rng.uniform(size=(100, 8)), rng.uniform(size=(8, 60))
+    return W @ H + 0.1 * rng.normal(size=(100, 60))
+
+
+def rank_pictures() -> None:
+    """Searches for the number of parts; those that end differently are in examples/how_many_parts.py."""
+    pw.select_rank(unequal_parts(), 13).plot.curve().savefig(DOCS / "rank_curve.png", dpi=100)
+    substances = pw.datasets.make_fluorescence(random_state=0).X
+    pw.select_rank(substances, 6).plot.stability().savefig(DOCS / "rank_stability.png", dpi=100)
+    pw.stability(without_zeros(), 8).plot.parts().savefig(DOCS / "rank_parts.png", dpi=100)
+
+
 PAGES = {"compatibility.md": compatibility, "guide.md": guide, "../CONTRIBUTING.md": contributing}
 
 if __name__ == "__main__":
@@ -216,3 +239,4 @@ if __name__ == "__main__":
         (DOCS / name).write_text(make(), encoding="utf-8")
     digits_picture()
     structures_picture()
+    rank_pictures()
