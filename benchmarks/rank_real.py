@@ -56,7 +56,7 @@ def tumours() -> np.ndarray:
     return array("breast21", "counts").T
 
 
-def words(name: str, least: int = 5) -> sparse.csr_array:
+def words(name: str, least: int = 20) -> sparse.csr_array:
     """Counts of the words that stand in so many documents."""
     X = counts(name)
     return X[:, np.flatnonzero(X.astype(bool).sum(axis=0) >= least)]
@@ -99,10 +99,10 @@ ROWS = [
     Row("breast21", tumours, "kl", (4,), "signatures in the paper", 10),
     Row("mary, piano", lambda: frames("mary_spectrogram"), "kl", (3, 4), "notes, and the hammer"),
     Row("fevotte, piano", lambda: frames("fevotte_spectrogram"), "kl", (4, 5, 6), "notes, hammer and pedal", 15),
-    Row("classic3", lambda: words("classic3"), "kl", (3,), "collections", 12),
-    Row("k1b", lambda: words("k1b"), "kl", (6,), "classes", 20),
+    Row("classic3", lambda: words("classic3"), "kl", (3,), "collections", 16),
+    Row("k1b", lambda: words("k1b"), "kl", (6,), "classes", 16),
     Row("primary school", pupils, "kl", (10, 11), "classes, and teachers", 16),
-    Row("primary school, by time", contacts, "kl", (10, 11), "classes, and teachers", 20),
+    Row("primary school, by time", contacts, "kl", (10, 11), "classes, and teachers", 16),
     Row("football", football, "kl", (11, 12), "conferences, and independents", 16),
     Row("zoo", zoo, "frobenius", (7,), "types of animals"),
     Row("pbmc3k, half of the cells, 1000 genes", cells, "kl", (8, 9), "types of cells", 16),
