@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ import numpy as np
 
 import partwise as pw
 from partwise.bench import machine
-from partwise.selection.setting import Setting
+from partwise.selection.setting import Setting, silence
 
 from . import rank_real
 from .data import Absent, counts, loaded
@@ -56,8 +55,7 @@ class Found(NamedTuple):
 
 
 def search(X, most: int, loss: str) -> pw.selection.RankSelection:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silence():
         return pw.select_rank(X, most, loss=loss, n_threads=1, progress=False)
 
 
