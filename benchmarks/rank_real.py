@@ -144,7 +144,7 @@ def by_blocks(row: Row, X) -> RankSelection:
 OTHERS = ("silhouette of starts", "elbow", "cophenetic, largest", "IC1", "BIC")
 HEADER = ["data", "size", "loss", "known", "**select_rank**", "by blocks", "predicts best", "window"]
 ABOUT = (
-    "Data with a known number of something. Numbers that are right are bold. Where neighbours are alike, the search was "
+    "Data with a known number of something. Right numbers are bold. Where neighbours are alike, the search was "
     "done once more with blocks of them left out, `Speckled(blocks=True)`."
 )
 
@@ -178,11 +178,18 @@ def hits(every: list[Measured]) -> list:
     """A last line: how many are right."""
     right = [sum(found.picks[rule] in found.row.known for found in every) for rule in OTHERS]
     own = sum(found.selection.rank in found.row.known for found in every)
-    final = sum((found.together or found.selection).rank in found.row.known for found in every)
-    return ["right", "", "", f"of {len(every)}", own, final, "", "", *right]
+    blocks = [found.together.rank in found.row.known for found in every if found.together]
+    return ["right", "", "", f"of {len(every)}", own, f"{sum(blocks)} of {len(blocks)}", "", "", *right]
 
 
 def as_text(every: list[Measured]) -> str:
     sentences = "\n".join(f"- {found.row.name}: *{found.together or found.selection}*" for found in every)
     lines = [*map(line, every), hits(every)]
-    return "\n\n".join([ABOUT, table([*HEADER, *OTHERS], lines), "What it says of them:", sentences])
+    return "\n\n".join(
+        [
+            ABOUT,
+            table([*HEADER, *OTHERS], lines),
+            "What it says of them, by blocks where these were left out:",
+            sentences,
+        ]
+    )
