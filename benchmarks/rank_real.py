@@ -18,6 +18,8 @@ from .pages import table
 from .rank_planted import path_of
 from .rank_rules import Curves, of_starts, picks
 
+N_SEARCHES = 3  # seeds
+
 
 @dataclass(frozen=True)
 class Row:
@@ -122,30 +124,29 @@ ROWS = [
 
 class Measured(NamedTuple):
     row: Row
-    shape: tuple[int, ...]
-    selection: RankSelection
-    together: RankSelection | None  # with neighbours left out together
+    searches: list[RankSelection]  # one for each seed
+    by_blocks: list[RankSelection]  # with neighbours left out together; none where these are not alike
     picks: dict[str, int]
 
 
 def measured(row: Row, X) -> Measured:
     with silence():
-        selection = pw.select_rank(X, row.most, loss=row.loss, progress=False)
-        together = by_blocks(row, X) if row.alike else None
+        searches = [searched(row, X, "auto", seed) for seed in range(N_SEARCHES)]
+        by_blocks = [searched(row, X, Speckled(blocks=True), seed) for seed in range(N_SEARCHES) if row.alike]
         setting = Setting.of(X, row.loss, (None, None, None), {}, {})
-        curves = Curves(selection, path_of(setting, row.most), of_starts(setting, row.most))
-    return Measured(row, selection.shape, selection, together, picks(curves))
+        curves = Curves(searches[0], path_of(setting, row.most), of_starts(setting, row.most))
+    return Measured(row, searches, by_blocks, picks(curves))
 
 
-def by_blocks(row: Row, X) -> RankSelection:
-    return pw.select_rank(X, row.most, loss=row.loss, method=Speckled(blocks=True), progress=False)
+def searched(row: Row, X, method, seed: int) -> RankSelection:
+    return pw.select_rank(X, row.most, loss=row.loss, method=method, progress=False, random_state=seed)
 
 
 OTHERS = ("silhouette of starts", "elbow", "cophenetic, largest", "IC1", "BIC")
 HEADER = ["data", "size", "loss", "known", "**select_rank**", "by blocks", "predicts best", "window"]
 ABOUT = (
-    "Data with a known number of something. Right numbers are bold. Where neighbours are alike, the search was "
-    "done once more with blocks of them left out, `Speckled(blocks=True)`."
+    f"Data with a known number of something; right numbers are bold. `select_rank` with {N_SEARCHES} seeds. Where "
+    "neighbours are alike, also with blocks of them left out, `Speckled(blocks=True)`."
 )
 
 
@@ -154,42 +155,36 @@ def told(pick: int, known: tuple[int, ...]) -> str:
 
 
 def line(found: Measured) -> list:
-    row, selection = found.row, found.selection
+    row, first = found.row, found.searches[0]
     known = f"{row.known[0]} to {row.known[-1]}" if len(row.known) > 1 else str(row.known[0])
-    size = " × ".join(map(str, found.shape))
-    best = f"{selection.best}, the largest tried" if selection.no_end else str(selection.best)
-    window = f"{selection.window[0]} to {selection.window[-1]}"
-    together = told(found.together.rank, row.known) if found.together else ""
-    others = [told(found.picks[rule], row.known) for rule in OTHERS]
+    own = [", ".join(told(search.rank, row.known) for search in some) for some in (found.searches, found.by_blocks)]
+    best = f"{first.best}, the largest tried" if first.no_end else str(first.best)
     return [
         row.name,
-        size,
+        " × ".join(map(str, first.shape)),
         row.loss,
         f"{known} {row.of}",
-        told(selection.rank, row.known),
-        together,
+        *own,
         best,
-        window,
-        *others,
+        f"{first.window[0]} to {first.window[-1]}",
+        *(told(found.picks[rule], row.known) for rule in OTHERS),
     ]
 
 
-def hits(every: list[Measured]) -> list:
-    """A last line: how many are right."""
-    right = [sum(found.picks[rule] in found.row.known for found in every) for rule in OTHERS]
-    own = sum(found.selection.rank in found.row.known for found in every)
-    blocks = [found.together.rank in found.row.known for found in every if found.together]
-    return ["right", "", "", f"of {len(every)}", own, f"{sum(blocks)} of {len(blocks)}", "", "", *right]
+def right(every: list[Measured]) -> list:
+    """A last line: how many are right, with each seed."""
+    own = [[found.searches[seed].rank in found.row.known for found in every] for seed in range(N_SEARCHES)]
+    blocks = [
+        [found.by_blocks[seed].rank in found.row.known for found in every if found.by_blocks]
+        for seed in range(N_SEARCHES)
+    ]
+    counts = [", ".join(str(sum(hits)) for hits in some) for some in (own, blocks)]
+    others = [sum(found.picks[rule] in found.row.known for found in every) for rule in OTHERS]
+    return ["right", "", "", f"of {len(every)} (by blocks: {len(blocks[0])})", *counts, "", "", *others]
 
 
 def as_text(every: list[Measured]) -> str:
-    sentences = "\n".join(f"- {found.row.name}: *{found.together or found.selection}*" for found in every)
-    lines = [*map(line, every), hits(every)]
-    return "\n\n".join(
-        [
-            ABOUT,
-            table([*HEADER, *OTHERS], lines),
-            "What it says of them, by blocks where these were left out:",
-            sentences,
-        ]
-    )
+    first = [(found.row.name, (found.by_blocks or found.searches)[0]) for found in every]
+    sentences = "\n".join(f"- {name}: *{search}*" for name, search in first)
+    heading = "What it says of them, by blocks where these were left out:"
+    return "\n\n".join([ABOUT, table([*HEADER, *OTHERS], [*map(line, every), right(every)]), heading, sentences])
