@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from partwise.init import Given
+from partwise.result import Result
 from partwise.selection.path import extended
 from partwise.selection.setting import Setting
 
@@ -216,16 +218,17 @@ def turned(seed: int) -> Iterator[Instance]:
 # -- what can be seen --------------------------------------------------------------------------------------
 
 
-def path_of(setting: Setting, most: int) -> list:
-    """Fits of all of X with 1, 2, ... parts, each from the one before."""
-    found = []
+def path_of(setting: Setting, most: int) -> list[Result]:
+    """Fits of all of X with 1, 2, ... parts, each from the one before, as close as `factorize` goes: what counts as
+    detectable must not depend on how a search fits."""
+    found: list[Result] = []
     for rank in range(1, most + 1):
-        start = extended(setting.given.data, found[-1].factors, rank, rank) if found else None
-        found.append(setting.path_fit(rank, rank, start))
+        start = Given(extended(setting.given.data, found[-1].factors, rank, rank)) if found else None
+        found.append(setting.fit(rank, rank, start, normalize=None, sort=False))
     return found
 
 
-def detectable_rank(instance: Instance, path: list) -> int:
+def detectable_rank(instance: Instance, path: list[Result]) -> int:
     """The rank whose fit is nearest to the expectation, by the loss: nothing that predicts can find more."""
     return 1 + int(np.argmin([distance(instance, result.W @ result.H) for result in path]))
 
