@@ -105,7 +105,7 @@ ROWS = [
         lambda: frames("fevotte_spectrogram"),
         "kl",
         (4, 5, 6),
-        "notes, hammer and pedal",
+        "notes, hammer, noise",
         15,
         alike=True,
     ),
