@@ -382,6 +382,14 @@ def test_ctrl_c_keeps_what_is_known_and_a_checkpoint_goes_on(name, number, tmp_p
     assert len(calls) == {"fit_split": 10 - 4}.get(name, 0)
 
 
+def test_a_search_of_a_tensor_goes_on(tmp_path):
+    """Core consistency is of factors that are forgotten where no other fit starts from them."""
+    Y = pw.datasets.make_cp((12, 10, 8), 4, noise=0.05, random_state=0).X
+    found = pw.select_rank(Y, 6, checkpoint=tmp_path / "checkpoint", **FEW)
+    assert found.best > 3 and found.row(2).core_consistency > 0
+    same(found, pw.select_rank(Y, 6, resume=tmp_path / "checkpoint", **FEW))
+
+
 def test_a_checkpoint_of_something_else(tmp_path):
     path = tmp_path / "checkpoint"
     pw.select_rank(X, 2, checkpoint=path, **FEW)

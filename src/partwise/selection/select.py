@@ -243,12 +243,13 @@ class Search:
         return self.window.pick({rank: found.weakest for rank, found in self.compared.items()})
 
     def core_consistency(self, rank: int) -> float:
-        """Of the first split, for a complete tensor under least squares; else NaN."""
+        """Of the first split, for a complete tensor under least squares; else NaN. It is kept with the fits, whose
+        factors are forgotten."""
+        key, factors = f"rank {rank}, core consistency", self.outcomes[rank][0].factors
         applies = len(self.setting.shape) > 2 and self.setting.loss == Frobenius() and self.setting.given.data.complete
-        factors = self.outcomes[rank][0].factors
-        if not applies or len(factors) > 1 or isinstance(self.X, Observed):
-            return math.nan
-        return core_consistency(self.X, list(factors[0]))
+        if key not in self.jobs.done and applies and len(factors) == 1 and not isinstance(self.X, Observed):
+            self.jobs.done[key] = core_consistency(self.X, list(factors[0]))
+        return self.jobs.done.get(key, math.nan)
 
     def found(self) -> RankSelection:
         if not self.curve:
