@@ -417,6 +417,7 @@ POOR = {
     "constant": (np.ones((20, 15)), {}),
     "constant counts": (np.full((20, 15), 3), {"loss": "kl"}),
     "zeros": (np.zeros((20, 15)), {}),
+    "very many zeros, none stored": (sparse.csr_array((9000, 9000)), {}),
     "three samples": (X[:3], {}),
     "three samples of counts": (COUNTS[:3], {"loss": "kl"}),
     "two by two": (X[:2, :2], {}),

@@ -93,7 +93,7 @@ def hidden_by_strata(given: Observed, share: float, seed: int) -> tuple:
     known, values, weights = listed(data)
     there = np.flatnonzero((values != 0) & (weights > 0))
     taken = there[rng.permutation(len(there))[: min(max(1, round(share * len(there))), MOST_HIDDEN)]]
-    gain, chance = len(there) / max(len(there) - len(taken), 1), len(taken) / len(there)
+    gain, chance = len(there) / max(len(there) - len(taken), 1), len(taken) / max(len(there), 1)
     sums = [data.row_sums(mode, 1.0) for mode in range(len(data.shape))]
     zeros, counts = drawn_zeros(data.shape, sums, known, max(len(taken), FEWEST), seed=seed, most=share)
     every = merged(known, zeros)
