@@ -1,5 +1,6 @@
 """The number of parts: what is found, what does not change it, what is said of it, and what cannot be found."""
 
+import json
 import math
 import signal
 import warnings
@@ -10,6 +11,7 @@ import pytest
 from scipy import sparse
 
 import partwise as pw
+from partwise.io.write import selection_summary
 from partwise.selection import Method, Speckled, Split, speckled
 from partwise.selection import select as module
 from partwise.selection.rule import STABLE, Window, growing, ranks_in_turn
@@ -161,12 +163,13 @@ def test_solvers_that_take_no_masks_have_blocks():
         pw.select_rank(X, 6, solver=Complete(), method="speckled")
 
 
-def test_known_parts():
+def test_known_parts(tmp_path):
     """The first two are held, so that there is no fit of one."""
     with pytest.warns(UserWarning, match="ranks are left out that the structures do not go with .*: 1$"):
         found = pw.select_rank(X, 6, structure_H=Fixed(DATA.H[:2]), **FEW)
     assert found.rank == 4 and found.ranks[0] == 2
     np.testing.assert_array_equal(found.result.H[:2], DATA.H[:2])
+    assert pw.load(found.save(tmp_path / "rank.partwise")).ranks == found.ranks
 
 
 # -- what does not change it -----------------------------------------------------------------------------
@@ -200,6 +203,18 @@ def test_ranks_beyond_the_window_do_not_matter(found):
 def test_units_do_not_matter(data, loss, unit):
     one, other = (pw.select_rank(data * u, 6, loss=loss, **FEW) for u in (1.0, unit))
     assert (one.rank, one.window, one.ranks) == (other.rank, other.window, other.ranks)
+
+
+@pytest.mark.parametrize("unit", [1e200, 1e-250])
+def test_losses_that_are_no_numbers_in_some_units_are_told_and_kept(unit, tmp_path):
+    """The square of an entry is infinite, or 0: nothing is within noise of the best by that."""
+    found = pw.select_rank(unit * X, 5, **FEW)
+    again = pw.load(found.save(tmp_path / "rank.partwise"))
+    assert again.text == found.text and "within noise" not in found.sentence
+    assert json.loads(json.dumps(selection_summary(found), allow_nan=False))["rank"] == 4
+    table = tuple(row._replace(weakest=0.9 if row.rank == 3 else 0.2) for row in found.table)
+    fewer = replace(found, rank=3, table=table, window=(3, 4))
+    assert "goes on falling to 4, but from 4 on parts differ" in fewer.sentence
 
 
 def test_the_transpose():
@@ -261,6 +276,11 @@ def test_fewer_that_come_again(found):
     assert other.sentence.startswith(
         "4 parts: the held-out error goes on falling to 5, by 0.4% of its drop, but from 5"
     )
+    between = tuple(
+        row._replace(weakest=(math.nan, 0.9, math.nan, math.nan, 0.2, math.nan)[i]) for i, row in enumerate(table)
+    )
+    other = replace(other, rank=2, table=between, window=(2, 3, 4, 5))
+    assert "but from 5 on parts differ" in other.sentence  # of 3 and 4 that is not known
 
 
 def test_counts_that_vary_more_than_poisson():

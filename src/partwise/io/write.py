@@ -202,7 +202,7 @@ def selection_summary(selection: RankSelection) -> dict:
         "near": selection.near,
         "window": list(selection.window),
         "table": [{name: finite(value) for name, value in row._asdict().items()} for row in selection.table],
-        "curves": selection.curves.tolist(),
+        "curves": [[finite(loss) for loss in curve] for curve in selection.curves.tolist()],
         "candidates": list(selection.candidates),
         "dispersion": finite(selection.dispersion),
         "n_fits": selection.n_fits,

@@ -125,7 +125,7 @@ class RankSelection:
     def loss_format(self) -> str:
         """As many decimals as the least of the held-out losses needs."""
         least = self.row(self.best).held_out
-        decimals = DIGITS - 1 - math.floor(math.log10(least)) if least > 0 else -1
+        decimals = DIGITS - 1 - math.floor(math.log10(least)) if 0 < least < math.inf else -1
         return f".{decimals}f" if 0 <= decimals <= MOST_DECIMALS else f".{DIGITS - 1}e"
 
     def remark(self, rank: int) -> str:

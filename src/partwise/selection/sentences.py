@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from ..data.names import listed
@@ -29,7 +30,7 @@ def is_stable(found: RankSelection) -> bool:
 def within_noise(found: RankSelection) -> str:
     """Neighbours of the best rank that predict as well, to one standard error."""
     close = [row for row in found.table if row.rank != found.best and abs(row.rank - found.best) <= NEXT]
-    near = [row for row in close if 0 < row.excess <= row.excess_se]
+    near = [row for row in close if 0 < row.excess <= row.excess_se < math.inf]
     if not near:
         return ""
     return f", and {listed(str(row.rank) for row in near)} {'is' if len(near) == 1 else 'are'} within noise of it"
@@ -99,11 +100,13 @@ def agreed(found: RankSelection) -> str:
 
 
 def fewer(found: RankSelection) -> str:
-    rest = 100 * found.row(found.rank).excess / found.drop if found.drop > 0 else 0.0  # in extreme units it may vanish
-    above = next(rank for rank in found.ranks if rank > found.rank)
+    rest = (
+        f", by {100 * found.row(found.rank).excess / found.drop:.2g}% of its drop," if 0 < found.drop < math.inf else ""
+    )
+    above = next(row.rank for row in found.table if row.rank > found.rank and row.weakest < STABLE)
     return (
-        f"{parts(found.rank)}: the held-out error goes on falling to {found.best}, by {rest:.2g}% of its drop, but "
-        f"from {above} on parts differ from start to start; {came_again(found)}."
+        f"{parts(found.rank)}: the held-out error goes on falling to {found.best}{rest or ','} but from {above} on "
+        f"parts differ from start to start; {came_again(found)}."
     )
 
 
