@@ -201,12 +201,15 @@ def test_the_page_says_what_was_found(name, tmp_path, plain_pictures):
 def test_the_page_of_a_search_cut_short(cut_short, tmp_path, plain_pictures):
     assert cut_short.result is None
     assert "picked" not in cut_short.text
+    (ax,) = cut_short.plot.curve().axes
+    assert not any("picked" in text.get_text() for text in ax.get_legend().get_texts())
     text = cut_short.report(tmp_path / "page.html").read_text()
     assert "Interrupted after 3 parts" in text
     assert "interrupted before parts of random starts were compared" in text
     assert text.count("data:image/png") == 1
     assert "Part by part" not in text
     assert "How to quote it" not in text
+    assert 'class="picked"' not in text
 
 
 def test_words_of_the_fit_are_checked(tmp_path):

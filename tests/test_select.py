@@ -235,6 +235,12 @@ def test_masks_are_the_same_for_all_ranks(monkeypatch):
 def test_no_end_in_sight():
     found = pw.select_rank(X, 3, **FEW)
     assert found.no_end and found.sentence.startswith("No end in sight: the held-out error still falls at 3 parts")
+    assert "ask for more ranks" in found.sentence
+
+
+def test_no_end_where_there_are_no_more_ranks():
+    found = replace(pw.select_rank(X, 3, **FEW), shape=(60, 3))
+    assert found.no_end and "ask for more" not in found.sentence and "more could be X itself" in found.sentence
 
 
 def test_an_end_where_what_is_left_is_next_to_nothing():
@@ -392,8 +398,10 @@ def test_ctrl_c_keeps_what_is_known_and_a_checkpoint_goes_on(name, number, tmp_p
     with pytest.MonkeyPatch.context() as patch:
         interrupting(patch, name, number)
         cut = pw.select_rank(X, 5, checkpoint=path, **FEW)
-    assert cut.status == "interrupted" and cut.result is None and cut.sentence.startswith("Interrupted after")
     whole = pw.select_rank(X, 5, **FEW)
+    assert cut.status == "interrupted" and cut.result is None
+    last = f"Interrupted in the last fit, that of all of X. {whole.sentence}"
+    assert cut.sentence == last if name == "fit_last" else cut.sentence.startswith("Interrupted after")
     assert cut.table[0][:5] == whole.table[0][:5] or name == "fit_split"  # the best may be another by then
     calls, original = [], module.fit_split
     with pytest.MonkeyPatch.context() as patch:

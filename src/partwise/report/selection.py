@@ -47,7 +47,7 @@ def build_selection(selection: RankSelection, title: str, **options) -> dict:
         "verdict": f"With {counted(selection.rank, 'part')}: {stability.sentence}" if stability else None,
         "headings": headings,
         "lines": [
-            {"picked": rank == selection.rank, "cells": cells}
+            {"picked": rank == selection.picked, "cells": cells}
             for rank, cells in zip(selection.ranks, lines, strict=True)
         ],
         "reading": " ".join(text for heading, text in READINGS.items() if heading in headings),

@@ -29,7 +29,8 @@ def curve(selection: RankSelection):
     ax.plot(ranks, [row.training for row in selection.table], color="#a0aec0", linestyle="--", label="fitted")
     low, best = selection.window[0], selection.best
     ax.axvspan(low - 0.4, best + 0.4, color="#2b6cb0", alpha=0.1, linewidth=0, label="window")
-    ax.axvline(selection.rank, color="#c05621", linewidth=1.2, label=f"picked: {selection.rank}")
+    if selection.picked is not None:
+        ax.axvline(selection.picked, color="#c05621", linewidth=1.2, label=f"picked: {selection.picked}")
     ax.set(xlabel="parts", ylabel=f"{selection.loss}, mean of an entry", xlim=(min(ranks) - 0.6, max(ranks) + 0.6))
     ax.legend(frameon=False, fontsize=8)
     tidy(ax)

@@ -87,6 +87,11 @@ class RankSelection:
         return self.table[self.ranks.index(rank)]
 
     @property
+    def picked(self) -> int | None:
+        """The rank, where the search came to its end."""
+        return self.rank if self.status == "complete" else None
+
+    @property
     def drop(self) -> float:
         """How much the held-out loss falls from the fewest parts tried, one as a rule, to the best."""
         return self.table[0].excess
@@ -130,7 +135,7 @@ class RankSelection:
 
     def remark(self, rank: int) -> str:
         """What is special about a rank, in a word or two."""
-        words = {"picked": rank == self.rank and self.status == "complete", "best": rank == self.best}
+        words = {"picked": rank == self.picked, "best": rank == self.best}
         return ", ".join(word for word, applies in words.items() if applies) or "window" * (rank in self.window)
 
     @property

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ..data.names import listed
-from .rule import STABLE
+from .rule import STABLE, Window
 
 if TYPE_CHECKING:
     from .selected import RankSelection
@@ -52,10 +52,17 @@ def n_differ(found: RankSelection) -> int:
 
 def selected(found: RankSelection) -> str:
     """All there is to say."""
-    if found.status == "interrupted":
+    if found.status == "interrupted" and not compared(found):
         return interrupted(found)
-    said = [headline(found), *filter(None, (remark(found) for remark in REMARKS))]
-    return " ".join(said)
+    cut_short = "Interrupted in the last fit, that of all of X." if found.status == "interrupted" else ""
+    return " ".join(filter(None, [cut_short, headline(found), *(remark(found) for remark in REMARKS)]))
+
+
+def compared(found: RankSelection) -> bool:
+    """Whether parts of random starts were compared to the end; not known where there is one part."""
+    examined = Window(found.window, found.near).examined
+    done = [found.row(rank).weakest == found.row(rank).weakest for rank in examined]  # else NaN
+    return is_stable(found) or (all(done) and bool(done))
 
 
 def headline(found: RankSelection) -> str:
@@ -84,12 +91,13 @@ def fewest(found: RankSelection) -> str:
 
 
 def endless(found: RankSelection) -> str:
-    most = found.candidates[-1]
+    most, allowed = found.candidates[-1], math.prod(found.shape) // max(found.shape)
+    advice = "ask for more ranks, or take" if most < allowed else "more could be X itself, so take"
     most_stable = f"{parts(found.rank)} are the most that come again"
     stable = most_stable if is_stable(found) else "no number of them comes again"
     return (
         f"No end in sight: the held-out error still falls at {most} parts, the most tried. Of those that predict about "
-        f"as well, {stable}; ask for more ranks, or take as many parts as you can read ({found.rank} are taken here)."
+        f"as well, {stable}; {advice} as many parts as you can read ({found.rank} are taken here)."
     )
 
 
