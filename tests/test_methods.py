@@ -86,6 +86,16 @@ def test_planted_rank_is_found(method, loss):
     assert Window.of(dict(zip(range(1, 7), np.mean(curves, axis=0), strict=True))).near == 3
 
 
+@pytest.mark.parametrize(("method", "loss"), LOSSES)
+def test_what_is_fitted_is_told_in_the_units_of_what_is_predicted(method, loss):
+    """A model of one part where there is no more: with a parameter for every 15 entries the one is 0.88 of the other
+    on average, (1 - p) / (1 + p), in cells 0.8, and varies by 0.11 where 120 entries are predicted."""
+    X = np.random.default_rng(0).poisson(50.0, (40, 30)).astype(float)
+    (outcome,) = path(method, X, (1,), loss).values()
+    fitted, predicted = outcome.training / outcome.n_training, outcome.held_out.sum() / outcome.counted
+    assert 0.5 < fitted / predicted < 1.2  # three standard deviations
+
+
 @pytest.mark.parametrize("shape", [(20, 15), (6, 5, 5)])
 @pytest.mark.parametrize("method", ["speckled", "blocks"])
 def test_what_is_predicted_was_not_seen(method, shape):

@@ -44,7 +44,7 @@ class ThinningSplit(Split):
             factors.append(result.factors)
             background = result.factors if base is None else base.factors[number]
             judged.append(test.judged(setting.loss, of_half(result.factors), of_half(background)))
-            training += result.fit
+            training += result.fit / 2  # of counts, not doubled, as what is predicted
         held_out, chi_square, expected = (sum(numbers) for numbers in zip(*judged, strict=True))
         return Outcome(
             factors=tuple(factors),
