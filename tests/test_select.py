@@ -11,9 +11,13 @@ import pytest
 from scipy import sparse
 
 import partwise as pw
+from partwise.errors import ArchiveError
+from partwise.io.archive import read_archive, write_archive
+from partwise.io.codec import decode, encode
 from partwise.io.write import selection_summary
 from partwise.selection import Method, Speckled, Split, speckled
 from partwise.selection import select as module
+from partwise.selection.jobs import KIND
 from partwise.selection.rule import STABLE, Window, growing, ranks_in_turn
 from partwise.selection.setting import Setting
 from partwise.selection.zeros import drawn_zeros
@@ -424,6 +428,32 @@ def test_a_checkpoint_of_something_else(tmp_path):
     for changed in ({"share": 0.2}, {"ranks": 3}, {"loss": "kl"}, {"n_starts": 4}, {"random_state": 1}):
         with pytest.raises(ValueError, match="checkpoint of something else"):
             pw.select_rank(X, **{"ranks": 2, **FEW, **changed}, resume=path)
+
+
+def test_a_checkpoint_with_fits_that_cannot_be(tmp_path):
+    """Files may come from strangers: a sentence, wherever the wrong outcome stands."""
+    path, split, start, last = tmp_path / "c", "rank 2, split 1 of 2", "rank 4, start 1 of 3", "rank 4, all of X"
+    pw.select_rank(X, 5, checkpoint=path, **FEW)
+    about, arrays = read_archive(path, KIND)
+    whole = decode(about["outcomes"], arrays)
+    one = whole[split]
+    wrong = [
+        {split: "text"},
+        {split: whole[last]},
+        {split: replace(one, held_out=np.full(60, np.nan))},
+        {split: replace(one, held_out=np.ones((2, 2)))},
+        {split: replace(one, counted=0.0)},
+        {split: replace(one, factors=((X, X),))},
+        {start: one},
+        {last: pw.factorize(X.T, 2)},
+        {last: pw.factorize(X, 5)},
+    ]
+    for change in wrong:
+        changed: dict = {}
+        tree = encode({**whole, **change}, changed)
+        write_archive(path, KIND, {"identity": about["identity"], "outcomes": tree}, changed)
+        with pytest.raises(ArchiveError, match=f"what it has for '{next(iter(change))}' cannot be"):
+            pw.select_rank(X, 5, resume=path, **FEW)
 
 
 def test_nothing_known_yet(monkeypatch):

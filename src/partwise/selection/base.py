@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -171,6 +172,15 @@ def cosines(one: np.ndarray, other: np.ndarray, rank: int) -> np.ndarray:
     found = np.zeros(rank)
     found[: np.sum(match >= 0)] = scores[match >= 0, match[match >= 0]]
     return found
+
+
+def is_outcome(rank: int, outcome: Any) -> bool:
+    """Whether what came out of a file can be the outcome of fits of this rank."""
+    if not isinstance(outcome, Outcome) or not min(outcome.counted, outcome.n_training) > 0:
+        return False
+    losses, arrays = outcome.held_out, [A for factors in outcome.factors for A in factors]
+    told = losses.ndim == 1 and losses.dtype == np.float64 and not np.isnan(losses).any()
+    return told and all(A.ndim == 2 and A.shape[1] <= rank for A in arrays)
 
 
 def total(outcomes: Sequence[Outcome]) -> np.ndarray:

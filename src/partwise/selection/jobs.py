@@ -13,6 +13,7 @@ from ..data.validation import checked_checkpoint
 from ..errors import ArchiveError, warn
 from ..io.archive import clear_unfinished, read_archive, write_archive
 from ..io.codec import decode, encode
+from ..io.save import check
 from ..result import Result
 from ..run import interrupts
 from ..run.checkpoint import check_identity, check_place
@@ -34,7 +35,7 @@ class Jobs:
 
     def __init__(self, identity: dict[str, Any], n_jobs: int | None, show: FitBar, checkpoint=None, resume=None):
         self.identity, self.n_jobs, self.show = identity, joblib.effective_n_jobs(n_jobs), show
-        self.done: dict[str, Any] = {} if resume is None else read_outcomes(resume, identity)
+        self.resumed, self.done = resume, {} if resume is None else read_outcomes(resume, identity)
         self.path: Path | None = None
         if checkpoint is not None:
             self.path, self.interval = checked_checkpoint(checkpoint)
@@ -56,9 +57,13 @@ class Jobs:
         finally:
             self.held.__exit__(*raised)
 
-    def each(self, fit: Callable[..., Any], tasks: Mapping[str, tuple]) -> dict[str, Any]:
+    def each(
+        self, fit: Callable[..., Any], tasks: Mapping[str, tuple], could_be: Callable[[Any], bool]
+    ) -> dict[str, Any]:
         """The outcomes of `fit(*arguments)` for all keys; raises `Interrupted` after Ctrl-C, when `done` has those that
-        were finished."""
+        were finished. `could_be`: whether what a file has for one of them can be its outcome."""
+        if wrong := [key for key in tasks if key in self.done and not could_be(self.done[key])]:
+            raise ArchiveError(f"{self.resumed} holds no whole list of fits: what it has for {wrong[0]!r} cannot be")
         waiting = {key: arguments for key, arguments in tasks.items() if key not in self.done}
         run = self.in_processes if self.n_jobs > 1 and len(waiting) > 1 else self.in_turn
         for key, outcome in run(fit, waiting):
@@ -107,6 +112,17 @@ class Jobs:
         except (OSError, TypeError) as error:
             warn(f"the checkpoint {self.path} could not be written ({error}); the work goes on without it")
         self.written = time.perf_counter()
+
+
+def is_fit(shape: tuple[int, ...], rank: int, outcome: Any) -> bool:
+    """Whether it is a result of at most so many parts, of data of this shape but for the number of rows."""
+    if not isinstance(outcome, Result) or outcome.rank > rank or outcome.shape[1:] != shape[1:]:
+        return False
+    try:
+        check(outcome)
+    except ArchiveError:
+        return False
+    return True
 
 
 def was_interrupted(outcome: Any) -> bool:

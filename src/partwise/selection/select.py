@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,9 @@ from ..problem.weights import mean_of
 from ..registry import choose
 from ..result import Result
 from ..run.progress import FitBar, watched
-from .base import Method, Outcome, Split, scored_by, total
+from .base import Method, Outcome, Split, is_outcome, scored_by, total
 from .blocks import Blocks
-from .jobs import Interrupted, Jobs
+from .jobs import Interrupted, Jobs, is_fit
 from .rule import Window, ranks_in_turn
 from .selected import RankRow, RankSelection
 from .setting import Setting, seeds
@@ -190,7 +190,7 @@ class Search:
                 )
                 for i, split in enumerate(splits)
             }
-            self.outcomes[rank] = list(self.jobs.each(fit_split, tasks).values())
+            self.outcomes[rank] = list(self.jobs.each(fit_split, tasks, partial(is_outcome, rank)).values())
             self.curve[rank] = max(float(total(self.outcomes[rank]).mean()), self.floor)
             self.consistency[rank] = self.core_consistency(rank)
             self.forget()
@@ -215,7 +215,8 @@ class Search:
                 f"rank {rank}, start {i + 1} of {self.plan.n_starts}": (self.setting, rank, seed)
                 for i, seed in enumerate(numbers)
             }
-            self.runs[rank] = list(self.jobs.each(fit_start, tasks).values())
+            could_be = partial(is_fit, self.setting.shape, rank)
+            self.runs[rank] = list(self.jobs.each(fit_start, tasks, could_be).values())
             self.compared[rank] = Stability.of(as_good(self.runs[rank]))
             if self.window.is_stable(self.compared[rank].weakest):
                 return
@@ -224,7 +225,8 @@ class Search:
         """The fit of X at the rank picked, from the best of its starts."""
         start = min(self.runs.get(self.rank, []), key=lambda run: run.objective, default=None)
         task = {f"rank {self.rank}, all of X": (self.setting, self.rank, seeds(self.plan.seed, LAST)[0], start)}
-        self.result = next(iter(self.jobs.each(fit_last, task).values()))
+        could_be = partial(is_fit, self.setting.shape, self.rank)
+        self.result = next(iter(self.jobs.each(fit_last, task, could_be).values()))
 
     # -- what they tell --------------------------------------------------------------------------------
 

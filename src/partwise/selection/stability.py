@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from ..result import Result
 from ..run.progress import FitBar, watched
 from ..structures import Fixed
 from . import connectivity
-from .jobs import Interrupted, Jobs
+from .jobs import Interrupted, Jobs, is_fit
 from .matching import clustered, compared, matched, silhouettes
 from .plots import StabilityPlots
 from .resampling import Resample, called, resample_of
@@ -308,12 +308,13 @@ class Study:
         """The best fit of X, where the runs are of other data, and the runs by their numbers: those done when Ctrl-C
         came."""
         keys = {f"run {number + 1}": number for number in range(n_runs)}
-        reference = None
+        reference, could_be = None, partial(is_fit, self.setting.shape, self.rank)
         try:
             if self.resample.name is not None:
-                fits = jobs.each(self.fit_of_X, {f"X itself, {n + 1}": (n,) for n in range(N_REFERENCES)})
+                tasks = {f"X itself, {n + 1}": (n,) for n in range(N_REFERENCES)}
+                fits = jobs.each(self.fit_of_X, tasks, could_be)
                 reference = min(fits.values(), key=lambda fit: fit.objective)
-            jobs.each(self.run, {key: (number,) for key, number in keys.items()})
+            jobs.each(self.run, {key: (number,) for key, number in keys.items()}, could_be)
         except Interrupted:
             pass
         return reference, {number: jobs.done[key] for key, number in keys.items() if key in jobs.done}
