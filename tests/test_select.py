@@ -74,6 +74,8 @@ def test_ranks_go_up_until_more_do_not_help():
     assert tried(lambda rank: abs(rank - 5), range(1, 31), patience=1) == [1, 2, 3, 4, 5, 6]
     assert tried(lambda rank: rank, range(1, 31)) == [1, 2, 3]
     assert tried(lambda rank: -rank, [1, 3, 4]) == [1, 3, 4]
+    bumps = [9, 8, 8.5, 7, 7.5, 6, 6.5, 6.1, 1]  # patience begins anew with every gain
+    assert tried(lambda rank: bumps[rank - 1], range(1, 10)) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 def test_steps_grow_and_are_halved_around_the_best():
@@ -223,6 +225,13 @@ def test_losses_that_are_no_numbers_in_some_units_are_told_and_kept(unit, tmp_pa
 
 def test_the_transpose():
     assert pw.select_rank(X.T, 6, **FEW).rank == 4
+
+
+def test_other_entries_are_left_out_each_time(found):
+    setting = Setting.of(X, "frobenius", (None, None, None), {}, {})
+    one, other = (Speckled().split(setting, 0.1, seed).test.places for seed in (0, 1))
+    assert np.isin(one, other).mean() < 0.3  # a tenth of them, by chance
+    assert len(set(found.curves[:, 0])) == 3
 
 
 def test_masks_are_the_same_for_all_ranks(monkeypatch):
