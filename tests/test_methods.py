@@ -13,6 +13,7 @@ import partwise as pw
 from partwise.data.hiding import Grid
 from partwise.data.observed import observed
 from partwise.data.part import part
+from partwise.holdout import model_at
 from partwise.selection import base
 from partwise.selection.base import Test as Entries  # pytest collects what is called Test
 from partwise.selection.base import cosines, total
@@ -294,12 +295,12 @@ def test_sampled_zeros_count_for_all(shape, monkeypatch):
         test = Entries.drawn(data, grid, [data], problem, seed)
         assert np.all(np.diff(test.places) > 0) and len(test.places) < cell.size
         assert np.count_nonzero(test.values) == np.count_nonzero(cell)
-        sums.append(test.losses(pw.losses.KL(), test.predict(factors)).sum())
+        sums.append(test.losses(pw.losses.KL(), model_at(test.places, factors)).sum())
         counted.append(test.weights.sum())
     monkeypatch.setattr(base, "FEWEST", 10_000)
     test = Entries.drawn(data, grid, [data], problem, 0)
     assert math.isclose(test.weights.sum(), cell.size)
-    exact = test.losses(pw.losses.KL(), test.predict(factors)).sum()
+    exact = test.losses(pw.losses.KL(), model_at(test.places, factors)).sum()
     assert abs(np.mean(sums) - exact) < 4 * np.std(sums) / 200**0.5
     assert abs(np.mean(counted) - cell.size) < 4 * np.std(counted) / 200**0.5
 
@@ -330,6 +331,15 @@ def test_part_of_data(shape):
         array = np.zeros(found.shape)
         array.flat[found.places() if found.sparse else slice(None)] = next(iter(found.listed()))
         np.testing.assert_array_equal(array, wanted)
+
+
+def test_no_prediction_is_larger_than_what_was_seen():
+    """A part that rests on entries left out alone may say anything of them."""
+    X = planted((6, 5))
+    test = Speckled().split(setting(X, "frobenius"), 0.2, 0).test
+    wild, capped = ((np.full((6, 1), size), np.ones((5, 1))) for size in (1e6, test.largest))
+    expected, *_ = test.judged(pw.losses.Frobenius(), capped, capped)
+    np.testing.assert_array_equal(test.judged(pw.losses.Frobenius(), wild, capped)[0], expected)
 
 
 def test_cosines_of_parts_that_are_missing():

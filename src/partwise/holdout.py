@@ -115,17 +115,7 @@ class Holdout:
 
         `model` is a Result, an estimator that was fitted, or factors: (W, H), or those of a tensor, each (dim, rank).
         """
-        factors = factors_of(model, self.shape)
-        step = max(1, BLOCK // max(factors[0].shape[1], 1))
-
-        def part(start: int, stop: int) -> np.ndarray:
-            indices = np.unravel_index(self.places[start:stop], self.shape)
-            product = factors[0][indices[0]]
-            for A, index in zip(factors[1:], indices[1:], strict=True):
-                product *= A[index]
-            return product.sum(axis=1)
-
-        return np.concatenate(threads.map_chunks(part, [*range(0, self.n_hidden, step), self.n_hidden]))
+        return model_at(self.places, factors_of(model, self.shape))
 
     def score(self, model, loss=None) -> Score:
         """The loss of the hidden entries under a model.
@@ -396,6 +386,21 @@ def factors_of(model, shape: tuple[int, ...]) -> Factors:
     if shapes != [(dim, *rank) for dim in shape]:
         raise ValueError(f"the model has factors of shapes {shapes}, tall, and X has shape {shape}: they do not fit")
     return arrays
+
+
+def model_at(places: np.ndarray, factors: Factors) -> np.ndarray:
+    """The model of tall factors at some places, (n_places,), in O(n_places rank) and double precision."""
+    shape, step = tuple(map(len, factors)), max(1, BLOCK // max(factors[0].shape[1], 1))
+    tall = [np.asarray(A, dtype=np.float64) for A in factors]
+
+    def part(start: int, stop: int) -> np.ndarray:
+        indices = np.unravel_index(places[start:stop], shape)
+        product = tall[0][indices[0]]
+        for A, index in zip(tall[1:], indices[1:], strict=True):
+            product *= A[index]
+        return product.sum(axis=1)
+
+    return np.concatenate(threads.map_chunks(part, [*range(0, len(places), step), len(places)]))
 
 
 def sum_of_losses(loss: Loss, X: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> float:

@@ -16,11 +16,11 @@ def part(data: Data, grid: Grid) -> Data:
     return reduce(lambda some, mode: some.select(mode, grid.kept[mode]), range(len(data.shape)), data)
 
 
-def kinds(data: Data, grid: Grid) -> list[Countable]:
-    """The entries in these rows: all of an array; of sparse data those that are stored, and the zeros that are not."""
-    listed = grid.into(data.places()) if data.sparse else np.empty(0, np.int64)
-    zeros = AllBut(grid.own_shape, listed)
-    return [Among(grid.own_shape, listed), zeros] if data.sparse else [zeros]
+def stored(data: Data, grid: Grid) -> Countable:
+    """The entries in these rows that are stored: all of an array, and the listed ones of sparse data."""
+    if data.sparse:
+        return Among(grid.own_shape, grid.into(data.places()))
+    return AllBut(grid.own_shape, np.empty(0, np.int64))
 
 
 def thinned(data: Data, rng: np.random.Generator) -> tuple[Data, Data]:

@@ -13,11 +13,9 @@ import numpy as np
 from ..data import Data
 from ..data.hiding import Grid, entries_at
 from ..data.observed import Observed
-from ..data.part import kinds
-from ..data.rows import BLOCK
+from ..data.part import stored
 from ..data.units import unit_columns
-from ..holdout import MOST_HIDDEN, distinct_numbers
-from ..kernels import threads
+from ..holdout import MOST_HIDDEN, distinct_numbers, model_at
 from ..losses import L1, Loss
 from ..metrics import assigned
 from ..problem import Factors
@@ -87,7 +85,7 @@ class Test:
         """The entries of complete data in some rows along each mode: all of them, or where they are too many, and of
         zeros that are not stored, a random sample that counts as much as all, so that sums have the right mean.
         `seen`: what they are predicted from."""
-        rng, found = np.random.RandomState(seed), kinds(data, grid)[0]
+        rng, found = np.random.RandomState(seed), stored(data, grid)
         count = min(found.n, MOST_HIDDEN)
         places = grid.out_of(found.at(np.sort(distinct_numbers(count, found.n, rng))))
         weights = np.full(count, found.n / max(count, 1))
@@ -109,30 +107,16 @@ class Test:
         that none is larger than what was seen. And where the loss is infinite at 0, a share of the background is mixed
         in, whichever of a few predicts best: parts that are sure that nothing is there are forgiven at every rank
         alike, and the curve tells of what they say of the rest."""
-        Y = np.clip(self.predict(factors), -self.largest, self.largest)
+        Y = np.clip(model_at(self.places, factors), -self.largest, self.largest)
         background = self.background(base)
         mixed = [(1 - share) * Y + share * background for share in SHARES] if loss.infinite_at_zero else [Y]
         scored = [(self.losses(loss, prediction), prediction) for prediction in mixed]
         losses, predicted = min(scored, key=lambda pair: pair[0].sum())
         return losses, *self.chi_square(predicted, background)
 
-    def predict(self, factors: Factors) -> np.ndarray:
-        """The model at these places, in O(n rank)."""
-        tall = [np.asarray(A, dtype=np.float64) for A in factors]
-        step = max(1, BLOCK // max(tall[0].shape[1], 1))
-
-        def part(start: int, stop: int) -> np.ndarray:
-            indices = np.unravel_index(self.places[start:stop], self.shape)
-            product = tall[0][indices[0]]
-            for A, index in zip(tall[1:], indices[1:], strict=True):
-                product *= A[index]
-            return product.sum(axis=1)
-
-        return np.concatenate(threads.map_chunks(part, [*range(0, len(self.places), step), len(self.places)]))
-
     def background(self, base: Factors) -> np.ndarray:
         """The model of one part, mixed with the mean: what row and column sums predict."""
-        return (1 - MEAN) * np.clip(self.predict(base), 0, self.largest) + MEAN * self.mean
+        return (1 - MEAN) * np.clip(model_at(self.places, base), 0, self.largest) + MEAN * self.mean
 
     def losses(self, loss: Loss, predicted: np.ndarray) -> np.ndarray:
         """Summed over groups of samples."""
