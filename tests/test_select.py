@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 
 import partwise as pw
+from partwise.data.hiding import entries_at
 from partwise.errors import ArchiveError
 from partwise.io.archive import read_archive, write_archive
 from partwise.io.codec import decode, encode
@@ -357,8 +358,12 @@ def test_large_sparse_counts_by_strata(monkeypatch):
     setting = Setting.of(counts, "kl", (None, None, None), {}, {})
     split = Speckled().split(setting, 0.1, 0)
     assert np.count_nonzero(split.test.values) == round(0.1 * counts.nnz)
-    assert split.test.weights.sum() == pytest.approx(300 * 200, rel=0.2)
     left, hidden = split.setting.given.data, split.test
+    assert hidden.weights[hidden.values > 0].sum() == pytest.approx(counts.nnz)
+    assert hidden.weights[hidden.values == 0].sum() == pytest.approx(
+        300 * 200 - counts.nnz, rel=0.05
+    )  # four standard errors
+    assert not entries_at(split.setting.given, hidden.places)[1].any()  # what is predicted does not count in the fit
     assert left.row_sums(0, 1.0).sum() == pytest.approx(counts.sum(), rel=0.05)
     weights = left.row_weights(0).sum()
     assert weights == pytest.approx(300 * 200 - len(hidden.places) + 0.1 * counts.nnz, rel=1e-3)
