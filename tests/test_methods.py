@@ -272,7 +272,7 @@ def test_halves_predict_counts_in_the_units_of_halves():
     X = np.random.default_rng(0).poisson(50.0, (40, 30)).astype(float)
     (outcome,) = path("thinning", X, (1,)).values()
     unit = 2.0 ** setting(X).exponent
-    assert abs(unit * outcome.chi_square / outcome.expected - 1) < 0.15  # 2400 entries: four standard deviations
+    assert abs(unit * outcome.chi_square / outcome.expected - 1) < 0.3  # of halves twice, 2400 entries: four deviations
     W, H = outcome.factors[0]
     np.testing.assert_allclose((W @ H.T).mean(), 50, rtol=0.02)
 
@@ -337,9 +337,12 @@ def test_no_prediction_is_larger_than_what_was_seen():
     """A part that rests on entries left out alone may say anything of them."""
     X = planted((6, 5))
     test = Speckled().split(setting(X, "frobenius"), 0.2, 0).test
-    wild, capped = ((np.full((6, 1), size), np.ones((5, 1))) for size in (1e6, test.largest))
-    expected, *_ = test.judged(pw.losses.Frobenius(), capped, capped)
-    np.testing.assert_array_equal(test.judged(pw.losses.Frobenius(), wild, capped)[0], expected)
+    hidden = np.isin(np.arange(30), test.places).reshape(X.shape)
+    seen = np.where(hidden, 0, X)
+    capped = np.maximum(seen.max(axis=1)[:, None], seen.max(axis=0)).ravel()[test.places]
+    wild = np.full((6, 1), 1e6), np.ones((5, 1))
+    expected = test.losses(pw.losses.Frobenius(), capped)
+    np.testing.assert_array_equal(test.judged(pw.losses.Frobenius(), wild, wild)[0], expected)
 
 
 def test_cosines_of_parts_that_are_missing():

@@ -76,8 +76,8 @@ class Test:
     places: np.ndarray  # counted through an array of this shape, the last mode fastest, in order
     values: np.ndarray
     weights: np.ndarray
-    largest: float  # of the entries fitted, by absolute value
-    mean: float  # of the same
+    largest: np.ndarray | float  # that each of them may be predicted to be, by absolute value
+    mean: float  # of the entries fitted
     exponent: int  # losses are told in units of 2**this: see `Setting`
 
     @classmethod
@@ -104,9 +104,9 @@ class Test:
         """Losses of the entries, summed over groups of samples, and `chi_square`.
 
         No single entry can spoil a prediction: a part that rests on held-out entries alone can say anything of them, so
-        that none is larger than what was seen. And where the loss is infinite at 0, a share of the background is mixed
-        in, whichever of a few predicts best: parts that are sure that nothing is there are forgiven at every rank
-        alike, and the curve tells of what they say of the rest."""
+        that none is larger than what was seen, in the same row or column where that is known. And where the loss is
+        infinite at 0, a share of the background is mixed in, whichever of a few predicts best: parts that are sure that
+        nothing is there are forgiven at every rank alike, and the curve tells of what they say of the rest."""
         Y = np.clip(model_at(self.places, factors), -self.largest, self.largest)
         background = self.background(base)
         mixed = [(1 - share) * Y + share * background for share in SHARES] if loss.infinite_at_zero else [Y]

@@ -49,7 +49,7 @@ def stability(selection: RankSelection):
     ax.plot([r.rank for r in rows], [r.stability for r in rows], color="#90cdf4", label="mean of the parts", **style)
     ax.plot([r.rank for r in rows], [r.weakest for r in rows], color="#2b6cb0", label="weakest part", **style)
     ax.axhline(STABLE, color="#c05621", linewidth=1, linestyle="--", label=f"come again: {STABLE}")
-    ax.set(xlabel="parts", ylabel="silhouette", ylim=(min(-0.05, *(r.weakest for r in rows)), 1.05))
+    ax.set(xlabel="parts", ylabel="silhouette", ylim=(min(0, *(r.weakest for r in rows)) - 0.05, 1.05))
     ax.set_xlim(rows[0].rank - 0.6, rows[-1].rank + 0.6)
     ax.legend(frameon=False, fontsize=8)
     tidy(ax)

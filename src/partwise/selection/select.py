@@ -300,12 +300,18 @@ class Search:
         """A held-out loss in the units of the user."""
         return times_power(loss, scored_by(self.setting.loss).degree * self.setting.exponent)
 
+    @cached_property
+    def counts(self) -> bool:
+        """Whether X holds counts, and is fitted as such."""
+        return isinstance(self.setting.loss, KL) and holds_counts(self.setting.given.data)
+
     def ic1(self, rank: int) -> float:
         """`IC1` of Bai and Ng (2002) of the fits to what was left: the logarithm of the mean square, or the deviance
-        under KL, and what parameters cost; NaN for other losses."""
+        of counts under KL, and what parameters cost; else NaN."""
         fitted = sum(o.training for o in self.outcomes[rank]) / sum(o.n_training for o in self.outcomes[rank])
         entries = self.outcomes[rank][0].n_training
-        if not isinstance(self.setting.loss, Frobenius | KL) or fitted <= 0:
+        known = isinstance(self.setting.loss, Frobenius) or self.counts
+        if not known or fitted <= 0:
             return math.nan
         dims = sum(self.setting.shape)
         cost = rank * dims / entries * math.log(max(entries / dims, 1.0))
@@ -316,7 +322,7 @@ class Search:
         few were left out."""
         outcomes = self.outcomes[rank]
         few = sum(o.counted for o in outcomes) < FEWEST_COUNTS
-        if few or not isinstance(self.setting.loss, KL) or not holds_counts(self.setting.given.data):
+        if few or not self.counts:
             return math.nan
         parameters = rank * sum(self.setting.shape) / outcomes[0].n_training
         # what is fitted to the rest predicts a little worse than the truth would: by one variance a parameter

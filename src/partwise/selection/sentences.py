@@ -37,8 +37,16 @@ def within_noise(found: RankSelection) -> str:
 
 
 def came_again(found: RankSelection) -> str:
-    """How many parts are found in every start."""
-    return "its parts were not compared" if found.stability is None else found.stability.verdict.removesuffix(".")
+    """How many parts are found in every start, or that those do which end as low as the best."""
+    stability = found.stability
+    if stability is None:
+        return "its parts were not compared"
+    if is_stable(found) and stability.n_weak:
+        return (
+            f"parts come again in starts that end as low as the best (weakest silhouette "
+            f"{found.row(found.rank).weakest:.2f}), if not in all {stability.n_runs}"
+        )
+    return stability.verdict.removesuffix(".")
 
 
 def n_differ(found: RankSelection) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..data import Data
 from ..data.hiding import listed
 from ..data.observed import Observed, found, listing, merged
 from ..errors import IncompatibleError
@@ -26,7 +27,9 @@ class SpeckledSplit(Split):
 
     @classmethod
     def of(cls, setting: Setting, left: Observed, places, values, weights) -> SpeckledSplit:
-        largest = max(map(abs, left.data.extremes))
+        indices = np.unravel_index(places, setting.shape)
+        sizes = [largest_along(left.data, mode)[index] for mode, index in enumerate(indices)]
+        largest = np.maximum.reduce(sizes)
         return cls(
             setting.of_data(left),
             Test(setting.shape, places, values, weights, largest, mean_of(left), setting.exponent),
@@ -78,6 +81,16 @@ class Speckled(Method):
         if large and given.data.sparse and not given.vectors and not self.blocks:
             return SpeckledSplit.of(setting, *hidden_by_strata(given, share, seed))
         return SpeckledSplit.of(setting, *hidden_at_random(given, share, self.blocks, seed))
+
+
+def largest_along(data: Data, mode: int) -> np.ndarray:
+    """The largest entry of each row of X unfolded along a mode, by absolute value, (dim,)."""
+    found = []
+    for X in data.rows(mode):
+        largest, some = np.zeros(X.n_rows), np.diff(X.indptr) > 0
+        largest[some] = np.maximum.reduceat(np.abs(X.values), X.indptr[:-1][some])
+        found.append(largest * np.float64(X.scale))
+    return np.concatenate(found)
 
 
 def hidden_at_random(given: Observed, share: float, blocks: bool, seed: int) -> tuple:

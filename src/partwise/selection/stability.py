@@ -178,11 +178,16 @@ class Stability:
         return " ".join([self.verdict, *self.notes])
 
     @property
+    def n_weak(self) -> int:
+        """Parts that are found in fewer than 80% of the runs."""
+        return sum(n < math.ceil(OFTEN * self.n_runs) for n in self.found)
+
+    @property
     def verdict(self) -> str:
         """How many parts came again, and how often."""
         how, total = called(self.resample), self.n_runs
-        weak = [n for n in self.found if n < math.ceil(OFTEN * total)]
-        firm = [n for n in self.found if n >= math.ceil(OFTEN * total)]
+        in_order = sorted(self.found)
+        weak, firm = in_order[: self.n_weak], in_order[self.n_weak :]
         least = min(part.least for part in self.parts)
         if not weak:
             times = f"{at_least(firm, total)} of {total} {how.runs}"
