@@ -118,6 +118,14 @@ def test_standard_errors_are_those_of_the_held_out_loss():
     assert 2 / 3 < np.std([r.held_out for r in rows]) / np.mean([r.se for r in rows]) < 1.5
 
 
+def test_standard_errors_are_not_of_the_number_of_entries():
+    """With the same loss for every entry that is left out the mean does not vary, however many there are in a row."""
+    split = Speckled().split(Setting.of(X, "frobenius", (None, None, None), {}, {}), 0.1, 0)
+    outcome = split.fit(1, 0, None, None)
+    assert len(set(outcome.counted)) > 1
+    assert module.standard_error(module.by_group([replace(outcome, held_out=3 * outcome.counted)])) < 1e-12
+
+
 # a background, which is a part of its own where small entries count as much as others, and noise in proportion
 SPECTRA = (DATA.W @ DATA.H + 0.02) * np.random.default_rng(0).gamma(20, 1 / 20, X.shape)
 LOSSES = ["frobenius", "kl", 1.5, "itakura-saito", "l1", "huber"]
@@ -456,7 +464,7 @@ def test_a_checkpoint_with_fits_that_cannot_be(tmp_path):
         {split: whole[last]},
         {split: replace(one, held_out=np.full(60, np.nan))},
         {split: replace(one, held_out=np.ones((2, 2)))},
-        {split: replace(one, counted=0.0)},
+        {split: replace(one, counted=0 * one.counted)},
         {split: replace(one, factors=((X, X),))},
         {start: one},
         {last: pw.factorize(X.T, 2)},

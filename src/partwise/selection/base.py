@@ -33,7 +33,7 @@ class Outcome:
 
     factors: tuple[Factors, ...]  # of each fit, in the user's units: the next rank starts from them
     held_out: np.ndarray  # loss of the held-out entries, summed over groups of samples, (n_groups,)
-    counted: float  # what these entries count together
+    counted: np.ndarray  # what these entries count, summed in the same way
     training: float  # loss of the entries fitted, all fits together
     n_training: float  # how many these are
     chi_square: float  # Pearson's, of the held-out entries, and what to expect of counts: see `Test.chi_square`
@@ -122,16 +122,21 @@ class Test:
         """Summed over groups of samples."""
         own = scored_by(loss).in_units(self.exponent)
         X, Y = np.ldexp(self.values, -self.exponent), np.ldexp(predicted, -self.exponent)
-        ends = np.searchsorted(self.places, self.group_ends())
-        parts = [slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
-        return np.array([own.value(X[p], Y[p], self.weights[p]) if p.stop > p.start else 0.0 for p in parts])
+        return np.array([own.value(X[p], Y[p], self.weights[p]) if p.stop > p.start else 0.0 for p in self.groups])
 
-    def group_ends(self) -> np.ndarray:
-        """Where groups of samples end, as places."""
+    @property
+    def counted(self) -> np.ndarray:
+        """What the entries count, summed over groups of samples."""
+        return np.array([self.weights[p].sum() for p in self.groups])
+
+    @property
+    def groups(self) -> list[slice]:
+        """The entries of each group of samples."""
         n_samples = self.shape[0]
         n_groups = min(n_samples, GROUPS)
         rows = np.arange(1, n_groups + 1) * n_samples // n_groups
-        return rows * (math.prod(self.shape) // n_samples)
+        ends = np.searchsorted(self.places, rows * (math.prod(self.shape) // n_samples))
+        return [slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
 
     def chi_square(self, predicted: np.ndarray, background: np.ndarray) -> tuple[float, float]:
         """`sum (x - y)^2 / b` and `sum x / b` over the entries, by what they count, b being the background. These are
@@ -160,13 +165,16 @@ def cosines(one: np.ndarray, other: np.ndarray, rank: int) -> np.ndarray:
 
 def is_outcome(rank: int, outcome: Any) -> bool:
     """Whether what came out of a file can be the outcome of fits of this rank."""
-    if not isinstance(outcome, Outcome) or not min(outcome.counted, outcome.n_training) > 0:
+    if not isinstance(outcome, Outcome) or outcome.held_out.ndim != 1:
         return False
-    losses, arrays = outcome.held_out, [A for factors in outcome.factors for A in factors]
-    told = losses.ndim == 1 and losses.dtype == np.float64 and not np.isnan(losses).any()
-    return told and all(A.ndim == 2 and A.shape[1] <= rank for A in arrays)
+    losses, counted = outcome.held_out, outcome.counted
+    told = losses.dtype == counted.dtype == np.float64 and losses.shape == counted.shape and not np.isnan(losses).any()
+    arrays = [A for factors in outcome.factors for A in factors]
+    return (
+        told and min(counted.sum(), outcome.n_training) > 0 and all(A.ndim == 2 and A.shape[1] <= rank for A in arrays)
+    )
 
 
 def total(outcomes: Sequence[Outcome]) -> np.ndarray:
     """Mean held-out loss of an entry in each of them."""
-    return np.array([outcome.held_out.sum() / outcome.counted for outcome in outcomes])
+    return np.array([outcome.held_out.sum() / outcome.counted.sum() for outcome in outcomes])

@@ -67,7 +67,7 @@ class BlocksSplit(Split):
         return Outcome(
             factors=tuple(factors),
             held_out=held_out,
-            counted=float(sum(test.weights.sum() for test in self.tests.values())),
+            counted=sum(test.counted for test in self.tests.values()),
             training=training,
             n_training=float(sum(setting.given.n_observed for setting in self.parts.values())),
             chi_square=chi_square,

@@ -321,7 +321,7 @@ class Search:
         """The variance of counts over their mean, from the entries left out; NaN where X does not hold counts, or too
         few were left out."""
         outcomes = self.outcomes[rank]
-        few = sum(o.counted for o in outcomes) < FEWEST_COUNTS
+        few = sum(o.counted.sum() for o in outcomes) < FEWEST_COUNTS
         if few or not self.counts:
             return math.nan
         parameters = rank * sum(self.setting.shape) / outcomes[0].n_training
@@ -358,8 +358,10 @@ def as_good(runs: Sequence[Result]) -> list[Result]:
 
 
 def by_group(outcomes: Sequence[Outcome]) -> np.ndarray:
-    """What groups of samples add to the mean held-out loss."""
-    return np.mean([outcome.held_out / outcome.counted for outcome in outcomes], axis=0)
+    """What groups of samples add to the mean held-out loss, less what they would with a loss of this mean: by how much
+    this mean, a ratio of two sums over groups, varies with them (Cochran 1977, section 6.4)."""
+    away = zip(outcomes, total(outcomes), strict=True)
+    return np.mean([(o.held_out - mean * o.counted) / o.counted.sum() for o, mean in away], axis=0)
 
 
 def standard_error(parts: np.ndarray) -> float:

@@ -44,7 +44,7 @@ class SpeckledSplit(Split):
         return Outcome(
             factors=(result.factors,),
             held_out=held_out,
-            counted=float(self.test.weights.sum()),
+            counted=self.test.counted,
             training=result.fit,
             n_training=float(self.setting.given.n_observed),
             chi_square=chi_square,

@@ -50,7 +50,7 @@ class ThinningSplit(Split):
         return Outcome(
             factors=tuple(factors),
             held_out=held_out,
-            counted=float(sum(test.weights.sum() for test in self.tests)),
+            counted=sum(test.counted for test in self.tests),
             training=training,
             n_training=float(sum(setting.given.n_observed for setting in self.settings)),
             # halves of counts vary beyond Poisson's half as much, over their mean, as the whole
