@@ -232,6 +232,19 @@ def test_losses_that_are_no_numbers_in_some_units_are_told_and_kept(unit, tmp_pa
     assert "goes on falling to 4, but from 4 on parts differ" in fewer.sentence
 
 
+def test_worse_optima_say_nothing_of_parts():
+    """Runs that end within 1% of the best are compared, and three at least."""
+    run = pw.factorize(X, 2)
+
+    def kept(*objectives):
+        runs = [replace(run, objective=objective) for objective in objectives]
+        return [run.objective for run in module.as_good(runs)]
+
+    assert kept(1.02, 1.005, 1.0, 1.009, 1.5) == [1.0, 1.005, 1.009]
+    assert kept(1.2, 1.005, 1.0, 1.3) == [1.0, 1.005, 1.2]
+    assert kept(-1.0, -0.995, -0.9, -0.999) == [-1.0, -0.999, -0.995]
+
+
 def test_the_transpose():
     assert pw.select_rank(X.T, 6, **FEW).rank == 4
 
@@ -309,6 +322,13 @@ def test_fewer_that_come_again(found):
     )
     other = replace(other, rank=2, table=between, window=(2, 3, 4, 5))
     assert "but from 5 on parts differ" in other.sentence  # of 3 and 4 that is not known
+
+
+def test_counts_that_vary_as_poisson():
+    """Predictions of a fit are worse than the truth, here by 4.6%, and that is taken off: the mean of 20 searches is
+    known to 1.2%."""
+    draws = (np.random.default_rng(seed).poisson(20.0, (60, 40)) for seed in range(20))
+    assert abs(np.mean([pw.select_rank(draw, 1, loss="kl").dispersion for draw in draws]) - 1) < 0.035
 
 
 def test_counts_that_vary_more_than_poisson():
