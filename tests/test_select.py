@@ -232,6 +232,13 @@ def test_losses_that_are_no_numbers_in_some_units_are_told_and_kept(unit, tmp_pa
     assert "goes on falling to 4, but from 4 on parts differ" in fewer.sentence
 
 
+def test_no_error_is_in_the_units_of_what_is_told():
+    """Under a loss whose scale is estimated, absolute differences are."""
+    of = {loss: Setting.of(X, loss, (None, None, None), {}, {}) for loss in ("huber", "l1")}
+    huber, l1 = (module.Search(X, setting, Speckled(), None, None).floor for setting in of.values())
+    assert huber == l1 > 0
+
+
 def test_worse_optima_say_nothing_of_parts():
     """Runs that end within 1% of the best are compared, and three at least."""
     run = pw.factorize(X, 2)
@@ -561,7 +568,8 @@ REFUSED = {
     "init cannot be said here": {"init": "random"},
     "counts under loss='kl'": {"method": "thinning"},
     "finds its number of parts itself": {"solver": "greedy"},
-    "structures go with none of the ranks": {"ranks": 2, "structure_W": Pattern([4, 4], 1)},
+    "X can be fitted with none of these numbers of parts: .*4": {"ranks": 2, "structure_W": Pattern([4, 4], 1)},
+    "X can be fitted with none .*infinite at zeros": {"loss": "itakura-saito"},
     "unexpected keyword": {"nonsense": 1},
 }
 

@@ -234,7 +234,7 @@ class Search:
     def floor(self) -> float:
         """A loss that is as good as none, in the unit of held-out losses."""
         mean = math.ldexp(mean_of(self.setting.given), -self.setting.exponent)
-        return ROUNDING * mean**self.setting.loss.degree if mean > 0 else 0.0
+        return ROUNDING * mean ** scored_by(self.setting.loss).degree if mean > 0 else 0.0
 
     @property
     def window(self) -> Window:
@@ -388,7 +388,7 @@ def checked_ranks(ranks, setting: Setting) -> tuple[int, ...]:
         warn(f"ranks above {what} are left out, for so many parts can be X itself: {left}")
     refused = {rank: why for rank in {*able, 1} if (why := unsuited(setting, rank))}
     if all(rank in refused for rank in able):
-        raise ValueError(f"the structures go with none of the ranks: {refused[able[0]]}")
+        raise ValueError(f"X can be fitted with none of these numbers of parts: {refused[able[0]]}")
     if left_out := [rank for rank in able if rank in refused]:
         left = listed(map(str, left_out))
         warn(f"ranks are left out that the structures do not go with ({refused[left_out[0]]}): {left}")
