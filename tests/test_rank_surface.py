@@ -72,8 +72,18 @@ def test_columns_are_aligned_and_those_without_numbers_left_out():
 @pytest.mark.parametrize("scale, form", [(2.0**20, ".3e"), (1.0, ".7f"), (2.0**-30, ".3e")])
 def test_losses_of_any_size_can_be_read(scale, form):
     found = FOUND["least squares"]
-    rows = tuple(row._replace(held_out=scale**2 * row.held_out) for row in found.table)
+    rows = tuple(row._replace(held_out=scale**2 * row.held_out, excess=scale**2 * row.excess) for row in found.table)
     assert replace(found, table=rows).loss_format == form
+
+
+def test_a_drop_that_is_a_small_share_of_the_loss_can_be_read():
+    found = FOUND["least squares"]
+    rows = tuple(
+        row._replace(held_out=1 + row.excess, excess_se=2e-6 * (row.excess > 0), excess=row.excess / found.drop / 1000)
+        for row in found.table
+    )
+    text = replace(found, table=rows).text
+    assert "0.001000 ± 0.000002" in text and "1.000000 ±" in text
 
 
 def test_a_loss_of_nothing():

@@ -53,7 +53,10 @@ COLUMNS = {
     "seconds": Column("seconds", ".1f"),
 }
 FLAT = 1e-3  # of the drop: a curve that falls by less has come to its end
-DIGITS, MOST_DECIMALS = 4, 8  # of the least held-out loss, and of losses that are not written with powers of ten
+DIGITS, MOST_DECIMALS = (
+    4,
+    8,
+)  # of the least held-out loss and the drop, and of losses that are not written with powers of ten
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,8 +131,8 @@ class RankSelection:
 
     @property
     def loss_format(self) -> str:
-        """As many decimals as the least of the held-out losses needs."""
-        least = self.row(self.best).held_out
+        """As many decimals as the least of the held-out losses needs, and their drop, which may be a small share."""
+        least = min(self.row(self.best).held_out, self.drop or math.inf)
         decimals = DIGITS - 1 - math.floor(math.log10(least)) if 0 < least < math.inf else -1
         return f".{decimals}f" if 0 <= decimals <= MOST_DECIMALS else f".{DIGITS - 1}e"
 
