@@ -45,7 +45,7 @@ def curve_of(*losses):
 
 def test_window_and_pick():
     """From 5% of the drop to the best; the most parts that come again, or the fewest within 1%."""
-    window = Window.of(curve_of(11, 5, 1.4, 1.05, 1.005, 1.0, 1.2))
+    window = Window.of(curve_of(11, 1.6, 1.15, 1.05, 1.005, 1.0, 1.2))
     assert (window.ranks, window.near, window.best) == ((3, 4, 5, 6), 4, 6)
     assert window.pick({6: 0.2, 5: 0.85, 4: 0.9}) == 5
     assert window.pick({6: 0.2, 5: 0.79, 4: 0.1, 3: 0.3}) == 4
@@ -524,6 +524,7 @@ POOR = {
     "constant": (np.ones((20, 15)), {}),
     "constant counts": (np.full((20, 15), 3), {"loss": "kl"}),
     "zeros": (np.zeros((20, 15)), {}),
+    "one part, constant but for rounding": (np.outer(np.arange(1, 31) ** 0.5, np.arange(1, 21) ** 0.5), {}),
     "very many zeros, none stored": (sparse.csr_array((9000, 9000)), {}),
     "three samples": (X[:3], {}),
     "three samples of counts": (COUNTS[:3], {"loss": "kl"}),
