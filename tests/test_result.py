@@ -302,3 +302,84 @@ def test_factorize_takes_names_of_modes():
     assert fit(COUNTS, "frobenius").modes == ()
     with pytest.raises(ValueError, match="the mode 'day' has size 12, and there are 3 labels for it"):
         fit(COUNTS, "frobenius", modes={"gene": None, "day": range(3)})
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kl", "l1", "huber"])
+def test_transform_is_that_of_the_estimator(loss):
+    model = pw.NMF(2, loss=loss, alpha_W=0.01, l1_ratio=1, max_iter=1000, random_state=0).fit(COUNTS)
+    new = COUNTS[::-1][:7]
+    assert np.array_equal(model.result_.transform(new), model.transform(new))
+
+
+def test_transform_gives_back_the_rows_that_were_fitted():
+    """With the parts held rows are a convex problem: those of a converged fit are its solution, in its scale."""
+    result = pw.factorize(COUNTS, 2, normalize=("H", "max"), tol=1e-8, random_state=0)
+    W = result.transform(sparse.csr_array(COUNTS))
+    assert np.allclose(W, result.W, atol=1e-5 * result.W.max())
+    assert np.array_equal(result.inverse_transform(W), W @ result.H)
+    holes = np.where(RNG.uniform(size=COUNTS.shape) < 0.2, np.nan, COUNTS)
+    mask = ~np.isnan(holes)
+    assert np.allclose(result.transform(holes), result.transform(np.nan_to_num(holes), mask=mask))
+    weights = (None, mask[0] + 0.5)
+    assert not np.allclose(result.transform(COUNTS, weights=weights), W)
+
+
+def test_transform_takes_slices_of_a_tensor():
+    cube = pw.datasets.make_cp((8, 5, 4), 2, random_state=0).X
+    result = pw.factorize(cube, 2, tol=1e-8, random_state=0)
+    A = result.transform(cube[:3])
+    assert np.allclose(A, result.factors[0][:3], atol=1e-5)
+    assert np.allclose(result.inverse_transform(A), cube[:3], atol=1e-4)
+    with pytest.raises(ValueError, match=r"slices of shape \(5, 4\)"):
+        result.transform(cube[:, :4])
+
+
+def test_transform_says_what_it_cannot_do():
+    with pytest.raises(ValueError, match="rows and columns are the same items"):
+        pw.factorize(COUNTS @ COUNTS.T, 2, symmetric=True, max_iter=3, tol=0).transform(COUNTS)
+    with pytest.raises(ValueError, match="X has 5 features, and the parts have 12"):
+        fit(COUNTS, "frobenius").transform(COUNTS[:, :5])
+    with pytest.raises(ValueError, match=r"weights of shape \(n_samples, 2\)"):
+        fit(COUNTS, "frobenius").inverse_transform(COUNTS)
+    seen = fit(COUNTS, "frobenius", structure_W=s.Smooth(0.1))
+    with pytest.warns(UserWarning, match="speaks of the training samples.*transform takes any W"):
+        assert (seen.transform(-COUNTS) < 0).any()
+    with pytest.warns(UserWarning, match="transform takes W to be nonnegative only"):
+        assert not fit(COUNTS, "frobenius", structure_W=s.NonNegative() & s.Smooth(0.1)).transform(-COUNTS).any()
+
+
+class Annotated:
+    """As much of an AnnData object as is read."""
+
+    def __init__(self, frame):
+        self.X, self.obs_names, self.var_names, self.shape = frame.to_numpy(), frame.index, frame.columns, frame.shape
+
+
+def test_names_come_from_frames_and_stay(tmp_path):
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    rows, columns = tuple(f"s{i}" for i in range(20)), tuple(f"gene <{j}>" for j in range(12))
+    frame = pd.DataFrame(COUNTS, index=rows, columns=columns)
+    options = {"max_iter": 3, "tol": 0, "random_state": 0}
+    for given in (frame, Annotated(frame)):
+        assert pw.factorize(given, 2, normalize="H", **options).names == (rows, columns)
+    assert pw.factorize(pl.DataFrame(COUNTS, schema=list(columns)), 2, **options).names == (None, columns)
+    assert pw.factorize(pd.DataFrame(COUNTS), 2, **options).names == (None, None)
+    assert pw.factorize(frame, 2, modes={"a": None, "b": range(12)}, **options).names == (None, tuple(range(12)))
+    for model in (pw.NMF(2, tol=0.1), pw.Dictionary(2, nonzeros=1, tol=0.1), pw.NTF(2, tol=0.1)):
+        result = model.fit(frame).result_
+        assert load(result.save(tmp_path / "x.partwise")).names == result.names == (rows, columns)
+
+
+def test_transform_matches_features_by_name():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(COUNTS, columns=[f"f{j}" for j in range(12)])
+    result = pw.factorize(frame, 2, random_state=0)
+    expected = result.transform(frame)
+    mixed = frame.assign(other=1.0)[["other", *reversed(frame.columns)]]
+    assert np.array_equal(result.transform(mixed), expected)
+    assert np.array_equal(result.transform(COUNTS), expected)
+    with pytest.raises(ValueError, match="X lacks 2 of the 12 features that were fitted: 'f0', 'f3'"):
+        result.transform(frame.drop(columns=["f3", "f0"]))
+    twice = frame.set_axis(["f0", *frame.columns[:-1]], axis=1).assign(f11=1.0)
+    with pytest.raises(ValueError, match="some names stand more than once"):
+        result.transform(twice)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -38,12 +38,16 @@ def letters(order: int) -> str:
     return string.ascii_letters.replace("z", "")[:order]
 
 
+Labels = tuple[str | float, ...]
+SAMPLES_AND_FEATURES = ("samples", "features")  # what rows and columns are called where nobody says otherwise
+
+
 @dataclass(frozen=True)
 class Mode:
     """A mode of X: what it is called, and what stands along it."""
 
     name: str
-    labels: tuple[str | float, ...] | None = None
+    labels: Labels | None = None
 
     @property
     def numeric(self) -> bool:
@@ -75,7 +79,7 @@ def checked_modes(modes, shape: tuple[int, ...]) -> tuple[Mode, ...]:
     )
 
 
-def checked_labels(labels, size: int, name: str) -> tuple[str | float, ...] | None:
+def checked_labels(labels, size: int, name: str) -> Labels | None:
     """One label for each index of a mode: all text, or all finite numbers. Others, such as dates, become text."""
     if labels is None:
         return None
@@ -90,8 +94,50 @@ def checked_labels(labels, size: int, name: str) -> tuple[str | float, ...] | No
 
 
 def modes_of(X: Any) -> tuple[Mode, ...]:
-    """What an xarray.DataArray says of its modes; () for anything else."""
-    if type(X).__module__.partition(".")[0] != "xarray" or not hasattr(X, "dims"):
+    """What an xarray.DataArray, an AnnData object or a frame of pandas or polars says of its modes; () for anything
+    else, and for a matrix without names."""
+    library = type(X).__module__.partition(".")[0]
+    if library == "xarray" and hasattr(X, "dims"):
+        coords = {str(dim): X.coords[dim].values if dim in X.coords else None for dim in X.dims}
+        return checked_modes(coords, tuple(X.shape))
+    if all(hasattr(X, name) for name in ("X", "obs_names", "var_names")):  # an AnnData object
+        return matrix_modes(X.obs_names, X.var_names)
+    if library == "pandas" and hasattr(X, "columns"):
+        return matrix_modes(*(None if counts_only(axis) else axis for axis in (X.index, X.columns)))
+    return matrix_modes(None, X.columns) if library == "polars" and hasattr(X, "columns") else ()
+
+
+def matrix_modes(rows, columns) -> tuple[Mode, ...]:
+    """The modes of a matrix from the names of its rows and of its columns, None where there are none; () if there are
+    none at all."""
+    if rows is None and columns is None:
         return ()
-    coords = {str(dim): X.coords[dim].values if dim in X.coords else None for dim in X.dims}
-    return checked_modes(coords, tuple(X.shape))
+    axes = zip((rows, columns), SAMPLES_AND_FEATURES, strict=True)
+    return tuple(
+        Mode(name, None if labels is None else checked_labels(labels, len(labels), name)) for labels, name in axes
+    )
+
+
+def counts_only(axis: Any) -> bool:
+    """Whether an index of pandas is the one that it makes itself: 0, 1, 2, ..."""
+    return type(axis).__name__ == "RangeIndex" and axis.start == 0 and axis.step == 1
+
+
+def columns_by_name(given: Sequence[Mode], wanted: Sequence[Mode]) -> list[int] | None:
+    """The columns of a new matrix in the order of a fitted one, by their names; None where either has none, or they are
+    the same. Columns that were not fitted are left out."""
+    if len(given) != 2 or len(wanted) != 2 or given[1].labels is None or wanted[1].labels is None:
+        return None
+    new, old = (list(map(str, modes[1].labels or ())) for modes in (given, wanted))
+    if new == old:
+        return None
+    if missing := sorted(set(old) - set(new)):
+        told = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        raise ValueError(
+            f"X lacks {len(missing)} of the {len(old)} features that were fitted: {told}. Add them, empty or NaN where "
+            "they were not measured"
+        )
+    if len(set(old)) < len(old) or sum(name in set(old) for name in new) > len(old):
+        raise ValueError("features cannot be matched by name, since some names stand more than once: make them differ")
+    places = {name: place for place, name in enumerate(new)}
+    return [places[name] for name in old]

@@ -10,14 +10,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..data.names import factor_names
 from ..data.observed import MISSING, provisional
 from ..data.validation import checked_data, is_annotated
-from ..errors import warn
-from ..factorize import warn_of_unobserved
 from ..result import Result
+from ..result.transform import data_from
 from ..selection import RankSelection, select_rank
-from ..structures import Structure
 from .sklearn_private import StrOptions
 
 Found = TypeVar("Found", Result, RankSelection)
@@ -49,7 +46,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def inverse_transform(self, X):
         """`X @ components_`, for X of shape (n_samples, n_components)."""
         check_is_fitted(self)
-        return check_weights(X, self.n_components_) @ self.components_
+        return data_from(X, (self.components_.T,))
 
     @property
     def _n_features_out(self):
@@ -61,16 +58,6 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = self.missing is not None
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def check_weights(X, n_components: int):
-    """X, if it is weights as `transform` gives them."""
-    if np.shape(X)[-1:] != (n_components,):
-        raise ValueError(
-            f"inverse_transform takes weights of shape (n_samples, {n_components}), as transform gives them; "
-            f"got shape {np.shape(X)}"
-        )
-    return X
 
 
 def counting(shape: tuple[int, ...], mask, weights, sample_weight=None) -> dict[str, Any]:
@@ -91,24 +78,6 @@ def counting(shape: tuple[int, ...], mask, weights, sample_weight=None) -> dict[
     if not sample_weight.any():
         raise ValueError("sample_weight is zero for all samples, so that none counts: give some a positive one")
     return {"mask": mask, "weights": (sample_weight, *[None] * (len(shape) - 1))}
-
-
-def of_nothing(structure: Structure, n_samples: int, rank: int, order: int, dtype) -> np.ndarray:
-    """The factor of samples of which nothing at all is observed: 0 where its structure allows."""
-    warn_of_unobserved({0: n_samples}, order)
-    bound = structure.bind((n_samples, rank), transposed=False, name=factor_names(order)[0])
-    return bound.settle(np.zeros((n_samples, rank), dtype))
-
-
-def for_new_samples(stated: Structure | None, name: str, factor: str) -> Structure | None:
-    """A structure of the samples, unless it speaks of those that were seen alone."""
-    if stated is None or stated.applies_to_new_rows:
-        return stated
-    warn(
-        f"{name}={stated} speaks of the training samples and has no meaning for new ones: "
-        f"transform takes {factor} to be nonnegative only."
-    )
-    return None
 
 
 def given_rank(init) -> int | None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..errors import NothingObservedError
+from ..data.names import modes_of
 from ..factorize import factorize
 from ..init import Init
 from ..result import Result
+from ..result.transform import projected_rows
 from ..run.progress import print_line
 from ..solvers import Solver
-from ..structures import Fixed, Free, NonNegative, Sparse, Structure, UnitNorm
-from .base import MISSING_CONSTRAINT, Model, counting, of_nothing, raise_if_interrupted
+from ..structures import NonNegative, Sparse, Structure, UnitNorm
+from .base import MISSING_CONSTRAINT, Model, counting, raise_if_interrupted
 from .sklearn_private import Interval, fit_context
 
 
@@ -140,45 +141,40 @@ class Dictionary(Model):
     @fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X, y=None, *, sample_weight=None, mask=None, weights=None):
         """Learn the atoms and return the codes of X, (n_samples, n_components)."""
-        X = self._validated(X, mask, weights)
+        checked = self._validated(X, mask, weights)
         atoms = UnitNorm(per="component")
-        result = self._factorize(
-            X,
-            self.n_components or X.shape[1],
+        result = factorize(
+            checked,
+            self.n_components or checked.shape[1],
+            structure_W=self._codes,
             structure_H=NonNegative() & atoms if self.positive_dict else atoms,
             solver=self.solver,
             init=self.init,
             n_init=self.n_init,
             callbacks=[*self.callbacks, *([print_line] if self.verbose else [])],
-            **counting(X.shape, mask, weights, sample_weight),
+            missing=self.missing,
+            **counting(checked.shape, mask, weights, sample_weight),
+            **self._course,
+            modes=modes_of(X),
+            progress=False,
         )
-        return self._learn(result)
+        return self._learn(raise_if_interrupted(result))
 
     def transform(self, X, *, mask=None, weights=None):
         """The codes of X in the atoms, each row on its own, from what is observed of it: orthogonal matching pursuit,
         then exchanges of atoms while they gain."""
         check_is_fitted(self)
         X = self._validated(X, mask, weights, reset=False)
-        H = self.components_.astype(X.dtype, copy=False)
-        zeros = np.zeros((X.shape[0], len(H)), dtype=X.dtype)
-        counts = counting(X.shape, mask, weights)
-        try:
-            return self._factorize(X, len(H), structure_H=Fixed(H), solver="palm", init=(zeros, H), **counts).W
-        except NothingObservedError:
-            return of_nothing(Free(), len(zeros), len(H), 2, X.dtype)
+        counts = {"missing": self.missing, "mask": mask, "weights": weights}
+        return projected_rows(X, (self.components_.T,), self._codes, self.result_.loss, counts, **self._course)
 
-    def _factorize(self, X, rank, **settings) -> Result:
+    @property
+    def _codes(self) -> Structure:
+        """What is asked of the codes."""
         codes: Structure = Sparse(self.nonzeros, per="item")
-        result = factorize(
-            X,
-            rank,
-            structure_W=NonNegative() & codes if self.positive_code else codes,
-            missing=self.missing,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            progress=False,
-            n_threads=self.n_threads,
-            random_state=self.random_state,
-            **settings,
-        )
-        return raise_if_interrupted(result)
+        return NonNegative() & codes if self.positive_code else codes
+
+    @property
+    def _course(self) -> dict[str, Any]:
+        """How fits run."""
+        return {name: getattr(self, name) for name in ("max_iter", "tol", "n_threads", "random_state")}

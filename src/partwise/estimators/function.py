@@ -44,5 +44,6 @@ def non_negative_factorization(
     estimator = NMF(n_components=n_components, **params)
     check_parameters(estimator)
     X = checked_data(X, missing=estimator.missing)
-    result = estimator._factorize(X, W, H, update_H, counting(X.shape, mask, weights))
+    fitted = estimator._factorize if update_H else estimator._project
+    result = fitted(X, W, H, counting(X.shape, mask, weights))
     return result.W, np.ascontiguousarray(result.H), result.n_iter

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative
 
-from ..data.observed import observed
-from ..data.weighted import observed_sums
-from ..errors import NothingObservedError, warn
+from ..data.names import modes_of
+from ..errors import warn
 from ..factorize import factorize
 from ..init import Init
 from ..losses import Loss
 from ..registry import resolve
 from ..result import Result
+from ..result.transform import for_new_rows, projected, projected_rows
 from ..run.progress import print_line
 from ..solvers import HALS, MU, Solver
-from ..structures import Elastic, Fixed, NonNegative, Structure
+from ..structures import Elastic, NonNegative, Structure
 from .base import (
     MISSING_CONSTRAINT,
     Model,
     counting,
-    for_new_samples,
     given_rank,
-    of_nothing,
     raise_if_interrupted,
     select_if_open,
 )
@@ -224,8 +223,9 @@ class NMF(Model):
             How much the loss of each entry counts, >= 0; what a sparse one does not store counts nothing. A pair is
             weights of rows and of columns, or None.
         """
-        X = self._validated(X, mask, weights)
-        return self._learn(self._factorize(X, W, H, True, counting(X.shape, mask, weights, sample_weight)))
+        checked = self._validated(X, mask, weights)
+        counts = counting(checked.shape, mask, weights, sample_weight)
+        return self._learn(self._factorize(checked, W, H, counts, modes_of(X)))
 
     def transform(self, X, *, mask=None, weights=None):
         """The best W for X with the parts held, each row on its own, from what is observed of it; `mask` and `weights`
@@ -235,11 +235,9 @@ class NMF(Model):
         lowest = np.nanmin(X.data if issparse(X) else X, initial=0.0)
         if lowest < 0:
             raise ValueError(f"Negative values in data passed to NMF.transform: X goes down to {lowest:g}. Clip it.")
-        H = self.components_.astype(X.dtype, copy=False)
-        try:
-            return self._factorize(X, None, H, False, counting(X.shape, mask, weights)).W
-        except NothingObservedError:
-            return of_nothing(self._structures(X, False)[0], X.shape[0], len(H), 2, X.dtype)
+        counts = {"missing": self.missing, "mask": mask, "weights": weights}
+        structure, loss = self._structure_of_new(X), self.result_.loss  # with what was estimated in `fit`
+        return projected_rows(X, (self.components_.T,), structure, loss, counts, **self._course)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -248,23 +246,18 @@ class NMF(Model):
 
     # -- translation ---------------------------------------------------------------------------------------
 
-    def _factorize(self, X, W, H, update_H, counts) -> Result:
+    def _factorize(self, X, W, H, counts, modes=()) -> Result:
         """`counts`: the mask and the weights of entries."""
-        # what was estimated in `fit` holds for new samples
-        loss = self._loss() if update_H or not hasattr(self, "result_") else self.result_.loss
-        rank, start = self._start(X, W, H) if update_H else self._held(X, W, H, counts)
-        structure_W, structure_H = self._structures(X, update_H)
+        rank, start = self._start(X, W, H)
+        structure_W, structure_H = self._structures(X)
         model = {
-            "loss": loss,
+            "loss": self._loss(),
             "structure_W": structure_W,
-            "structure_H": structure_H if update_H else Fixed(H),
+            "structure_H": structure_H,
             "missing": self.missing,
             **counts,
-            # with the parts held the problem is convex (for 1 <= beta <= 2) and smooth: every solver ends at the same W
-            "solver": self._solver() if update_H or not loss.smooth else "auto",
-            "max_iter": self.max_iter,
-            "tol": self.tol,
-            "n_threads": self.n_threads,
+            **{name: value for name, value in self._course.items() if name != "random_state"},
+            "modes": modes,
         }
         rank, start, selection = select_if_open(self, X, rank, start, model)
         result = factorize(
@@ -272,17 +265,33 @@ class NMF(Model):
             rank,
             **model,
             init=start,
-            n_init=self.n_init if update_H else 1,
-            callbacks=[*self.callbacks, *([print_line] if self.verbose else [])] if update_H else [],
+            n_init=self.n_init,
+            callbacks=[*self.callbacks, *([print_line] if self.verbose else [])],
             progress=False,
             normalize=None,
             sort=False,
             random_state=self.random_state,
         )
-        if update_H:
-            self.selection_ = selection
-            self._n_components = result.rank  # scikit-learn's name; solvers may need fewer parts than they may have
+        self.selection_ = selection
+        self._n_components = result.rank  # scikit-learn's name; solvers may need fewer parts than they may have
         return raise_if_interrupted(result)
+
+    def _project(self, X, W, H, counts) -> Result:
+        """The fit with H held, with scikit-learn's rules for given W and H."""
+        if W is not None:
+            warn("When update_H=False, the provided initial W is not used.", RuntimeWarning)
+        H = check_start(H, (self._wanted(None), X.shape[1]), "NMF (input H)")
+        if H.dtype != X.dtype:
+            raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")
+        counts = {"missing": self.missing, **counts}
+        found = projected(X, (H.T,), self._structure_of_new(X), self._loss(), counts, **self._course)
+        return raise_if_interrupted(found)
+
+    @property
+    def _course(self) -> dict[str, Any]:
+        """How fits run."""
+        names = ("max_iter", "tol", "n_threads", "random_state")
+        return {"solver": self._solver(), **{name: getattr(self, name) for name in names}}
 
     def _loss(self) -> Loss:
         if self.loss is not None and self.beta_loss != "frobenius":
@@ -317,33 +326,23 @@ class NMF(Model):
         solver = self._solver()
         return isinstance(solver, MU) and not solver.extrapolate
 
-    def _structures(self, X, update_H) -> list[Structure]:
+    def _structures(self, X) -> tuple[Structure, Structure]:
         """What is wanted of W and H, with scikit-learn's penalties, which follow the size of X."""
         n_samples, n_features = X.shape
         alpha_H = self.alpha_W if self.alpha_H == "same" else self.alpha_H
-        structures: list[Structure] = []
-        for name, given, alpha in (
-            ("W", self.structure_W, n_features * self.alpha_W),
-            ("H", self.structure_H, n_samples * alpha_H),
-        ):
-            stated = None if given is None else resolve("structure", given)
-            if name == "W" and not update_H:
-                stated = for_new_samples(stated, "structure_W", "W")
-            structure: Structure = NonNegative() if stated is None else NonNegative() & stated
-            if alpha:
-                structure = structure & Elastic(alpha * self.l1_ratio, alpha * (1 - self.l1_ratio))
-            structures.append(structure)
-        return structures
+        return (
+            self._penalized(stated(self.structure_W), n_features * self.alpha_W),
+            self._penalized(stated(self.structure_H), n_samples * alpha_H),
+        )
 
-    def _held(self, X, W, H, counts) -> tuple[int, object]:
-        """Number of parts and `init` for `factorize`, with the parts held."""
-        if W is not None:
-            warn("When update_H=False, the provided initial W is not used.", RuntimeWarning)
-        expected = getattr(self, "_n_components", self._wanted(None))  # what was learnt, or what the caller says
-        H = check_start(H, (expected, X.shape[1]), "NMF (input H)")
-        if H.dtype != X.dtype:
-            raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")
-        return H.shape[0], (self._flat(X, H, counts), H) if self._loss().smooth else self._loss().start
+    def _structure_of_new(self, X) -> Structure:
+        """What is wanted of W for new samples."""
+        structure = for_new_rows(stated(self.structure_W), "structure_W", "W to be nonnegative only")
+        return self._penalized(structure, X.shape[1] * self.alpha_W)
+
+    def _penalized(self, structure: Structure | None, alpha: float) -> Structure:
+        structure = NonNegative() if structure is None else NonNegative() & structure
+        return structure & Elastic(alpha * self.l1_ratio, alpha * (1 - self.l1_ratio)) if alpha else structure
 
     def _start(self, X, W, H) -> tuple[int | None, object]:
         """Number of parts, None where it is to be found, and `init` for `factorize`, with scikit-learn's rules for
@@ -363,19 +362,6 @@ class NMF(Model):
             )
         return self._wanted(given_rank(self.init) or (None if self.n_components == "auto" else X.shape[1])), self.init
 
-    def _flat(self, X, H, counts):
-        """A start for W with the parts held, each row from its own data: 0, or where that is a place from which some
-        losses do not move, equal weights that add up to the row, as far as it is observed."""
-        if self._loss().quadratic:
-            return np.zeros((X.shape[0], H.shape[0]), dtype=X.dtype)
-        data = observed(X, self.missing, **counts).data
-        if data.complete:
-            sums, totals = X.sum(axis=1, dtype=np.float64), H.sum(dtype=np.float64)
-        else:
-            sums, totals = observed_sums(data, [np.empty((X.shape[0], H.shape[0]), X.dtype), H.T], 0)
-        sums = np.asarray(sums).reshape(-1, 1) / np.where(totals > 0, totals, 1.0).reshape(-1, 1)
-        return np.repeat(sums, H.shape[0], axis=1).astype(X.dtype)
-
     def _custom(self, X, W, H):
         if W is None or H is None:
             raise ValueError("init='custom' needs both W and H: pass them to fit or fit_transform")
@@ -391,6 +377,10 @@ class NMF(Model):
     def _wanted(self, automatic):
         """The number of parts asked for; `automatic` where the user leaves it open."""
         return automatic if self.n_components in ("auto", None) else self.n_components
+
+
+def stated(structure: Structure | str | None) -> Structure | None:
+    return None if structure is None else resolve("structure", structure)
 
 
 def check_start(A, shape, whom):

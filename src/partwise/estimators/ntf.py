@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..data.base import khatri_rao
 from ..data.names import factor_names
-from ..data.observed import observed, provisional
+from ..data.observed import provisional
 from ..data.units import product_of_norms
 from ..data.validation import checked_data
-from ..data.weighted import observed_sums
-from ..errors import NothingObservedError
 from ..factorize import factorize, stated_structure
 from ..losses import Loss
 from ..registry import resolve
 from ..result import Result
 from ..result.result import unit_factors
+from ..result.transform import check_slices, data_from, for_new_rows, projected_rows
 from ..run.progress import print_line
 from ..solvers import Solver
-from ..structures import Fixed, NonNegative, Structure
+from ..structures import NonNegative, Structure
 from .base import (
     MISSING_CONSTRAINT,
-    check_weights,
     counting,
-    for_new_samples,
     given_rank,
-    of_nothing,
     raise_if_interrupted,
     select_if_open,
 )
@@ -214,58 +207,34 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """The first factor for other slices along the first mode, with the other factors held: each slice on its own,
         from what is observed of it, in the scale of `fit_transform`. A slice of which nothing is observed is 0."""
         check_is_fitted(self)
-        X, counts = self._checked(X, mask, weights), counting((), mask, weights)
-        parts, shape = self.result_.factors[1:], self.result_.shape
-        if X.shape[1:] != shape[1:]:
-            raise ValueError(
-                f"transform takes slices of shape {shape[1:]}, as fit got them, in an array of order {len(shape)}; got "
-                f"an array of shape {X.shape}"
-            )
-        held = [B.astype(X.dtype, copy=False) for B in parts]
-        held = [held[0].T] if len(held) == 1 else held  # of a matrix, as H
+        X = self._checked(X, mask, weights)
+        check_slices(X.shape, self.result_.shape)
         stated = self.structures[0] if self.structures else None
         first = None if stated is None else resolve("structure", stated)
-        first = nonnegative(for_new_samples(first, "structures[0]", "it"), "A1")
+        first = nonnegative(for_new_rows(first, "structures[0]", "it to be nonnegative only"), "A1")
+        counts = {"missing": self.missing, "mask": mask, "weights": weights}
+        settings = {name: value for name, value in self._shared.items() if name != "missing"}
         loss = self.result_.loss  # with what was estimated in `fit`
-        try:
-            found = self._factorize(
-                X,
-                self.n_components_,
-                structures=[first, *map(Fixed, held)],
-                # with the parts held the problem is convex (for 1 <= beta <= 2) and smooth: all solvers end at the same
-                solver="auto" if loss.smooth else self.solver,
-                init=(self._flat(X, parts, counts), *(None for _ in held)) if loss.smooth else loss.start,
-                loss=loss,
-                n_init=1,
-                **counts,
-                normalize=None,
-                sort=False,
-            ).factors[0]
-        except NothingObservedError:
-            found = of_nothing(first, X.shape[0], self.n_components_, len(shape), X.dtype)
+        found = projected_rows(
+            X,
+            self.result_.factors[1:],
+            first,
+            loss,
+            counts,
+            solver=self.solver,
+            random_state=self.random_state,
+            **settings,
+        )
         return found * self._norms_taken_out(1).astype(X.dtype)
 
     def inverse_transform(self, X):
         """Slices from weights of shape (n_samples, n_components), as `transform` gives them: an array of the order of
         the data."""
         check_is_fitted(self)
-        given = check_weights(checked_data(X, "weights"), self.n_components_)
-        X = given.toarray() if issparse(given) else given
-        parts = self.factors_[1:]
-        return (X @ khatri_rao(parts).T).reshape(len(X), *(len(B) for B in parts))
+        return data_from(X, tuple(self.factors_[1:]))
 
     def _checked(self, X, mask, weights):
         return checked_data(X, any_order=True, missing=provisional(self.missing, mask, weights))
-
-    def _flat(self, X, parts: Sequence[np.ndarray], counts) -> np.ndarray:
-        """A start for the first factor with the parts held, each row from its own data: 0, or where that is a place
-        from which some losses do not move, equal weights that add up to the row, as far as it is observed."""
-        rank = parts[0].shape[1]
-        if resolve("loss", self.loss).quadratic:
-            return np.zeros((X.shape[0], rank), dtype=X.dtype)
-        data = observed(X, self.missing, **counts).data
-        sums, totals = observed_sums(data, [np.empty((X.shape[0], rank), X.dtype), *parts], 0)
-        return np.repeat((sums / np.where(totals > 0, totals, 1.0))[:, None], rank, axis=1).astype(X.dtype)
 
     def _learn(self, result: Result) -> np.ndarray:
         """Keep the result as attributes; returns the first factor, with the weights."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..data.names import Mode, counted, factor_names, matrix_only
+from ..data.names import SAMPLES_AND_FEATURES, Mode, counted, factor_names, matrix_only
 from ..io.write import checked_file, checked_names, summary
 from ..metrics import sparsity
 from ..problem.parts import diagonal_weight
@@ -122,7 +122,7 @@ def entries_that_count(result: Result) -> str:
 def named_modes(result: Result, feature_names) -> tuple[Mode, ...]:
     """The modes as the page calls them, with labels where there are any."""
     names = checked_names(feature_names, result)
-    usual = ("samples", "features") if len(result.shape) == 2 else factor_names(len(result.shape))
+    usual = SAMPLES_AND_FEATURES if len(result.shape) == 2 else factor_names(len(result.shape))
     modes = result.modes or tuple(map(Mode, usual))
     return modes if names is None else (modes[0], Mode(modes[1].name, tuple(names)))
 

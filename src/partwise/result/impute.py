@@ -23,7 +23,7 @@ def filled_in(factors: Factors, X, missing: str | None, mask, weights):
     if checked.shape != shape:
         raise ValueError(
             f"X has shape {checked.shape}, but this result is of one of shape {shape}; for other samples use transform "
-            "and inverse_transform of pw.NMF or pw.NTF"
+            "and inverse_transform"
         )
     values, holes = (by_entries if is_listed(checked) else by_array)(checked, missing)
     holes |= uncounted(mask, weights, shape)

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..data import as_data
 from ..data.base import khatri_rao
-from ..data.names import Mode, counted, factor_names, matrix_only
+from ..data.names import Labels, Mode, columns_by_name, counted, factor_names, matrix_only, modes_of
+from ..data.observed import provisional
 from ..data.units import product_of_norms, unit_columns
 from ..data.validation import checked_data
 from ..errors import warn
@@ -25,6 +26,7 @@ from . import plots
 from .certificate import Certificate, Optimality, optimality
 from .certificate import one_more as one_more_part
 from .impute import MOST_ENTRIES, filled_in
+from .transform import check_slices, data_from, projected_rows, structure_for_new_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,6 +95,54 @@ class Result:
                 "slices that you need from result.factors"
             )
         return model_of(self.factors)
+
+    def transform(self, X, *, mask=None, weights=None, missing: str | None = "nan") -> np.ndarray:
+        """The first factor for new rows of X, or slices along its first mode, with the other factors held: each row on
+        its own, from what is observed of it, with the loss and the structure of this result and in its scale.
+
+        Parameters
+        ----------
+        X : array-like, SciPy sparse matrix or SparseTensor
+            New data with the features of those that were fitted; where both have names, they are matched by name.
+        mask, weights, missing
+            Which entries count, and how much, as in `partwise.factorize`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, rank)
+            A row of which nothing is observed is 0 where the structure allows.
+
+        Examples
+        --------
+        >>> import numpy as np, partwise as pw
+        >>> X = np.outer([1, 2, 3, 4], [1.0, 2.0, 1.0])
+        >>> result = pw.factorize(X, 1, tol=1e-8)
+        >>> new = result.transform([[10.0, 20.0, 10.0]])
+        >>> result.inverse_transform(new).round(3)
+        array([[10., 20., 10.]])
+        """
+        if self.symmetric:
+            raise ValueError(
+                f"transform is for rows that are new, and with symmetric={self.symmetric!r} rows and columns are the "
+                "same items: fit all of them together"
+            )
+        order = columns_by_name(modes_of(X), self.modes)
+        X = checked_data(X, any_order=True, missing=provisional(missing, mask, weights))
+        X = X if order is None else X[:, order]
+        check_slices(X.shape, self.shape)
+        counts = {"missing": missing, "mask": mask, "weights": weights}
+        structure, tol = structure_for_new_rows(self), self.certificate.tol
+        return projected_rows(X, self.factors[1:], structure, self.loss, counts, tol=tol)
+
+    def inverse_transform(self, W) -> np.ndarray:
+        """`W H` for weights of shape (n_samples, rank), as `transform` gives them; for a tensor, slices of it."""
+        return data_from(W, self.factors[1:])
+
+    @property
+    def names(self) -> tuple[Labels | None, ...]:
+        """What stands along each mode of X, rows and columns of a matrix: text or numbers; None where it is not known.
+        From a frame, an AnnData object, an xarray.DataArray, a file, or `modes=`; see also `modes`."""
+        return tuple(mode.labels for mode in self.modes) or (None,) * len(self.shape)
 
     def impute(self, X, missing: str | None = "nan", mask=None, weights=None):
         """X with its missing entries filled in by the model, all others as they are.
