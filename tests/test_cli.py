@@ -224,7 +224,7 @@ def test_trouble_on_the_way_is_no_traceback(error, message, tmp_path, monkeypatc
     def fails(*_, **__):
         raise error
 
-    monkeypatch.setattr("partwise.cli.factorize", fails)
+    monkeypatch.setattr("partwise.cli.fit.factorize", fails)
     assert fit(tmp_path) == 2
     assert capsys.readouterr().err == f"partwise: {message}\n"
 

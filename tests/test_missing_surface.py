@@ -17,8 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 
 import partwise as pw
-from partwise import cli
-from partwise.cli import main
+from partwise.cli import deliver, main
 from partwise.data.tensor import SparseTensor
 from partwise.errors import ArchiveError
 from partwise.io import read
@@ -425,7 +424,7 @@ def fit(folder, arguments, capsys):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(cli, "REPORT_NEEDS", ["no such library"])  # pages take longer than all else here
+    monkeypatch.setattr(deliver, "REPORT_NEEDS", ["no such library"])  # pages take longer than all else here
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "full.npy", FULL)
     np.save(tmp_path / "seen.npy", SEEN)

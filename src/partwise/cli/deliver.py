@@ -1,0 +1,79 @@
+"""What commands hand over: the certificate, files and pages, after Ctrl-C too."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from ..errors import warn
+from ..io import write_result
+from ..io.write import summary
+from ..result import Result
+from ..result.certificate import Optimality
+from ..run import interrupts
+from ..selection.selected import RankSelection
+
+INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+REPORT_NEEDS = ("matplotlib", "jinja2")
+
+
+def complain(text: str) -> None:
+    """One line on standard error, where there is one."""
+    if sys.stderr is not None:
+        print(f"partwise: {' '.join(text.split())}", file=sys.stderr)
+
+
+def deliver(fitted: Callable[[], Result], X, options, say, report: dict) -> int:
+    """Fit, certify and write. Ctrl-C ends the fit, or the certificate; what there is by then is written in any case."""
+    with interrupts.held():
+        result = fitted()
+        optimality, interrupted = certified(result, X, options)
+        if interrupted:
+            complain("interrupted: writing what was found")
+        hand_over(result, optimality, options.out, say, **report)
+        interrupted |= interrupts.came()
+    if options.json:
+        print(json.dumps(summary(result, optimality), indent=2))
+    return INTERRUPTED if interrupted else 0
+
+
+def certified(result: Result, X, options) -> tuple[Optimality | None, bool]:
+    """What is known of the optimum, and whether Ctrl-C was pressed, now or before: then nobody wants to wait. A result
+    that one more part cannot be bounded for is handed over all the same."""
+    why = result.unbounded or ("--no-certify says so" if options.no_certify else None)
+    if why and options.one_more:
+        warn(f"--one-more is left out: {why}")
+    if why or result.status == "interrupted":
+        return None, result.status == "interrupted"
+    try:
+        try:
+            return result.certify(X, one_more=options.one_more), False
+        except ValueError as error:
+            if not options.one_more:
+                raise
+            warn(f"--one-more is left out: {error}")
+            return result.certify(X), False
+    except KeyboardInterrupt:
+        return None, True
+
+
+def hand_over(result: Result, optimality: Optimality | None, folder, say, **report) -> None:
+    """Write everything about a result and say what was written."""
+    written = write_result(result, folder, optimality, report.get("feature_names"))
+    say(result)
+    say(result.certificate)
+    if optimality is not None:
+        say(optimality)
+    written += reported(result, folder, say, optimality=optimality, **report)
+    say("wrote " + ", ".join(map(str, written)))
+
+
+def reported(found: Result | RankSelection, folder, say, **report) -> list[Path]:
+    """The page, or why there is none."""
+    if missing := [name for name in REPORT_NEEDS if find_spec(name) is None]:
+        say(f"no report: it needs {' and '.join(missing)} (pip install 'partwise[report]')")
+        return []
+    return [found.report(Path(folder) / "report.html", **report)]

@@ -1,0 +1,113 @@
+"""partwise fit"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+from ..data.names import factor_names
+from ..factorize import factorize
+from ..io.write import checked_folder, checked_table, write_table
+from ..registry import INITS
+from ..result import Result
+from ..result.plots import check_image_shape
+from .arguments import NUMBER, SCALES, SECONDS, WHOLE, HelpFormatter, image_shape, scale
+from .deliver import deliver
+from .options import add_counts, add_course, add_data, add_model, opened, stated
+
+
+def add(commands) -> None:
+    fit_ = commands.add_parser("fit", help="factorize a matrix or tensor in a file", formatter_class=HelpFormatter)
+    fit_.set_defaults(command=fit)
+    add_data(fit_)
+    fit_.add_argument("--rank", type=WHOLE, required=True, help="number of parts")
+    fit_.add_argument(
+        "--out",
+        required=True,
+        metavar="DIR",
+        help="folder for W.npy and H.npy, or A1.npy, A2.npy, ... of a tensor, result.json and report.html",
+    )
+    add_model(fit_)
+    add_counts(fit_)
+    fit_.add_argument(
+        "--impute", metavar="FILE", help="write the data with missing entries filled in to this .csv or .tsv"
+    )
+    add_start(fit_)
+    add_course(fit_, tol=1e-4)
+    add_presentation(fit_)
+
+
+def add_start(fit_: argparse.ArgumentParser) -> None:
+    """Where a single fit begins, and where it may end."""
+    fit_.add_argument("--init", help=f"one of {', '.join(INITS)}")
+    fit_.add_argument(
+        "--n-init", type=WHOLE, help="number of starts, the best is kept (default: 1, or up to 4 until one fits)"
+    )
+    fit_.add_argument("--time-limit", type=SECONDS, metavar="SECONDS", help="stop after this time")
+    fit_.add_argument("--target", type=NUMBER, metavar="F", help="stop at this objective")
+
+
+def add_presentation(fit_: argparse.ArgumentParser) -> None:
+    """How a result is shown."""
+    fit_.add_argument(
+        "--normalize",
+        default="balanced",
+        type=scale,
+        metavar="WHERE",
+        help=f"where scale goes, one of {', '.join(SCALES)}, or with A1, A2, ... of a tensor for W and H; H:l1 makes "
+        "each part add up to 1",
+    )
+    fit_.add_argument("--no-sort", action="store_true", help="leave parts in the order they were found in")
+    fit_.add_argument("--no-certify", action="store_true", help="skip the bound, which can take longer than the fit")
+    fit_.add_argument("--one-more", action="store_true", help="bound what one more part could gain")
+    fit_.add_argument("--image", type=image_shape, metavar="HxW", help="show parts as images of this size")
+    fit_.add_argument("--title", help="title of the report")
+
+
+def fit(options) -> int:
+    X, names, say = opened(options)
+    check_scale(options, X.ndim)
+    if X.ndim == 2:
+        check_image_shape(options.image, X.shape[1])
+    checked_folder(options.out)
+    title = options.title or f"The parts of {Path(options.file).name}"
+    report = {"title": title, "image_shape": options.image, "feature_names": None if options.transpose else names}
+    if options.impute:
+        checked_table(options.impute)
+    return deliver(partial(factorized, X, options, names), X, options, say, report)
+
+
+def check_scale(options, order: int) -> None:
+    """Whether the factor whose scale is set is one of those there are."""
+    factor, names = options.normalize.partition(":")[0], factor_names(order)
+    if factor not in ("balanced", "none", *names):
+        raise ValueError(
+            f"--normalize {options.normalize} is of a factor that X does not have: say balanced, none, "
+            f"{', '.join(names)}, or with a norm such as {names[-1]}:l1"
+        )
+
+
+def factorized(X, options, names: list[str] | None) -> Result:
+    said = stated(options, X.ndim)
+    result = factorize(
+        X,
+        options.rank,
+        **said,
+        init=options.init,
+        n_init=options.n_init,
+        target=options.target,
+        time_limit=options.time_limit,
+        normalize=normalization(options.normalize),
+        sort=not options.no_sort,
+    )
+    if options.impute:
+        filled = result.impute(X, **{name: said[name] for name in ("missing", "mask", "weights")})
+        write_table(options.impute, filled.T if options.transpose else filled, names)
+    return result
+
+
+def normalization(text: str) -> str | tuple[str, str] | None:
+    """One of the SCALES as `factorize` takes it."""
+    factor, _, norm = text.partition(":")
+    return (factor, norm) if norm else None if text == "none" else text

@@ -1,0 +1,159 @@
+"""Options that several commands share, and what they say in terms of `factorize`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from ..data.names import factor_names, matrix_only
+from ..data.validation import OFF_DIAGONAL
+from ..io import read
+from ..registry import LOSSES, SOLVERS
+from .arguments import AT_LEAST_0, SEED, WHOLE, mode_and_text, names_of_modes
+
+
+def add_data(command: argparse.ArgumentParser) -> None:
+    """What to read, and how it lies in the file."""
+    command.add_argument(
+        "file",
+        help=".npy, .npz (dense, SciPy sparse, or coords, values and shape), .csv, .tsv, .mtx, .tns; samples are rows",
+    )
+    command.add_argument("--key", help="name of the array in an .npz with several")
+    command.add_argument("--transpose", action="store_true", help="samples are columns")
+
+
+def add_model(command: argparse.ArgumentParser) -> None:
+    """The loss, and what is asked of the factors."""
+    command.add_argument(
+        "--loss", default="frobenius", help=f"one of {', '.join(LOSSES)}, such as beta(1.5), or a number, beta"
+    )
+    command.add_argument("--structure-w", metavar="S", help="structure of W, such as 'nonnegative & l1(0.1)'")
+    command.add_argument("--structure-h", metavar="S", help="structure of H, such as 'box(0, 1)'")
+    command.add_argument(
+        "--structure",
+        type=mode_and_text,
+        action="append",
+        metavar="MODE:S",
+        help="structure of the factor of a mode, by number or name, such as '1:simplex'; once for each",
+    )
+    command.add_argument(
+        "--modes", type=names_of_modes, metavar="NAMES", help="names of the modes, separated by commas, in order"
+    )
+    command.add_argument("--symmetric", action="store_true", help="all factors are one, for similarities")
+    command.add_argument(
+        "--off-diagonal",
+        dest="symmetric",
+        action="store_const",
+        const=OFF_DIAGONAL,
+        help="the same, for networks: the diagonal of the matrix does not count",
+    )
+
+
+def add_counts(command: argparse.ArgumentParser) -> None:
+    """Which entries count, and how much."""
+    command.add_argument(
+        "--missing",
+        choices=["nan", "zeros", "none"],
+        default="nan",
+        help="entries that are missing, and do not count: nan (in text also empty cells, NA and the like), zeros for "
+        "what a sparse file does not list too, as in ratings, or none: NaN is then refused",
+    )
+    command.add_argument(
+        "--mask",
+        metavar="FILE",
+        help="1 where an entry is observed, 0 where not: a table as large as the data, turned with it by --transpose",
+    )
+    command.add_argument(
+        "--weights",
+        metavar="FILE",
+        help="how much each entry counts, >= 0, 0 if not listed: as large as the data, turned with it by --transpose",
+    )
+
+
+def add_course(command: argparse.ArgumentParser, tol: float) -> None:
+    """How fits run."""
+    command.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
+    command.add_argument("--max-iter", type=WHOLE, help="iterations allowed")
+    command.add_argument("--tol", type=AT_LEAST_0, default=tol, help="stationarity to reach")
+    command.add_argument("--checkpoint", metavar="FILE", help="keep the state of the work in this file")
+    command.add_argument("--checkpoint-interval", type=AT_LEAST_0, default=60.0, metavar="SECONDS", help="how often")
+    command.add_argument("--resume", metavar="FILE", help="go on from this checkpoint, with the same data and options")
+    command.add_argument("--threads", type=WHOLE, help="threads to use at most")
+    command.add_argument("--seed", type=SEED, default=0, help="seed of random starts")
+    command.add_argument("--quiet", action="store_true", help="no bar, and nothing on standard output")
+    command.add_argument("--json", action="store_true", help="print the summary as JSON, and nothing else")
+
+
+def opened(options) -> tuple[Any, list[str] | None, Callable]:
+    """The data with samples as rows, the names of the columns in the file, and what says things to the user."""
+    table = read(options.file, options.key)
+    check_order(options, table.X.ndim)
+    X: Any = table.X
+    X = X.T if options.transpose else X
+    say = (lambda *_: None) if options.quiet or options.json else print
+    if X.ndim == 2:
+        named = table.feature_names and not options.transpose
+        say(f"read {X.shape[0]} samples x {X.shape[1]} features" + (", named" if named else ""))
+    else:
+        say(f"read a tensor of {' x '.join(map(str, X.shape))}")
+    return X, table.feature_names, say
+
+
+def check_order(options, order: int) -> None:
+    """Whether what is for matrices goes with the data."""
+    for name in ("transpose", "image", "impute", "structure_w", "structure_h"):
+        if getattr(options, name, None) and (why := matrix_only(f"--{name.replace('_', '-')}", order)):
+            raise ValueError(why + (": use --structure MODE:S" if name.startswith("structure") else ""))
+
+
+def stated(options, order: int) -> dict[str, Any]:
+    """What all commands say of the model, of the entries that count, and of how fits run."""
+    return {
+        "loss": options.loss,
+        "structure_W": options.structure_w,
+        "structure_H": options.structure_h,
+        "structures": structures_by_mode(options, order),
+        "modes": options.modes,
+        "symmetric": options.symmetric,
+        **counting(options),
+        "solver": options.solver,
+        "max_iter": options.max_iter,
+        "tol": options.tol,
+        "progress": False if options.quiet else None,
+        "checkpoint": options.checkpoint and (options.checkpoint, options.checkpoint_interval),
+        "resume": options.resume,
+        "n_threads": options.threads,
+        "random_state": options.seed,
+    }
+
+
+def structures_by_mode(options, order: int) -> list[str | None] | None:
+    """The texts after --structure, one for each mode; None where there is none at all."""
+    if not options.structure:
+        return None
+    numbers = list(map(str, range(1, order + 1)))
+    names = options.modes or []
+    found: list[str | None] = [None] * order
+    for mode, text in options.structure:
+        places = [known.index(mode) for known in (numbers, list(factor_names(order)), names) if mode in known]
+        if not places:
+            raise ValueError(
+                f"--structure {mode}:{text} is of a mode that X does not have: name one of "
+                f"{', '.join([*numbers, *factor_names(order), *names])}"
+            )
+        if found[places[0]] is not None:
+            raise ValueError(f"--structure states two structures for the mode {mode}: join them with &, once")
+        found[places[0]] = text
+    return found
+
+
+def counting(options) -> dict[str, Any]:
+    """Which entries count, and how much, read from the files named."""
+
+    def counts(path: str | None) -> Any:
+        X: Any = read(path).X if path else None
+        return X.T if path and options.transpose else X
+
+    missing = None if options.missing == "none" else options.missing
+    return {"missing": missing, "mask": counts(options.mask), "weights": counts(options.weights)}
