@@ -7,7 +7,7 @@ RUN := $(BIN)/python -m
 .PHONY: demo test test-all bench lint docs clean
 
 demo: $(VENV)/demo
-	$(RUN) partwise demo --out demo
+	$(RUN) partwise demo --out demo --force
 	@echo "open demo/report.html"
 
 # two to four workers, which compile for each other

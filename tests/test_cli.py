@@ -13,9 +13,11 @@ import pytest
 from scipy import sparse
 from scipy.io import mmwrite
 
-from partwise.cli import main
+import partwise as pw
+from partwise import registry, report
+from partwise.cli import deliver, main
 from partwise.datasets import make_cp, make_parts
-from partwise.io import read
+from partwise.io import read, write_result
 from partwise.result import Result
 
 X = make_parts(15, 8, 2, random_state=0).X
@@ -313,6 +315,7 @@ def fit(tmp_path, *options, rank=2):
         str(rank),
         "--out",
         str(tmp_path / "out"),
+        "--force",
         *map(str, options),
     ]
     return main(arguments)
@@ -370,7 +373,13 @@ def test_ctrl_c_while_a_result_is_handed_over_is_not_lost(step, tmp_path, monkey
 
     monkeypatch.setattr(Result, step, pressed)
     assert fit(tmp_path) == 130
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"W.npy", "H.npy", "result.json", "report.html"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "W.npy",
+        "H.npy",
+        "model.partwise",
+        "result.json",
+        "report.html",
+    }
 
 
 def test_ctrl_c_while_certifying_keeps_the_fit(tmp_path, monkeypatch, capsys):
@@ -441,3 +450,189 @@ def test_the_scale_of_a_tensor(tmp_path):
     command = ["fit", str(tmp_path / "x.npy"), "--rank", "2", "--out", str(tmp_path), "--normalize", "A3:l1"]
     assert main(command) == 0
     assert np.load(tmp_path / "A3.npy").sum(axis=0) == pytest.approx(1)
+
+
+COUNTS = np.random.default_rng(0).poisson(3 * X)
+NAMES = [f"gene {j}" for j in "abcdefgh"]
+
+
+@pytest.fixture
+def fitted(tmp_path, monkeypatch):
+    """A folder with x.csv, whose columns have names, and its fit in fit/, without a page."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(deliver, "REPORT_NEEDS", ["no such library"])
+    write_csv(tmp_path / "x.csv", COUNTS, NAMES)
+    assert main(["fit", "x.csv", "--rank", "2", "--loss", "kl", "--seed", "3", "--init", "random", "--out", "fit"]) == 0
+    return tmp_path
+
+
+def test_a_result_of_the_command_line_lives_on(fitted):
+    result = pw.load("fit/model.partwise")
+    assert np.array_equal(result.H, np.load("fit/H.npy"))
+    assert result.names == (None, tuple(NAMES))
+    table = read("fit/H.csv")
+    assert table.feature_names == NAMES
+    assert np.array_equal(table.X, result.H)
+    assert not (fitted / "fit" / "W.csv").exists()  # samples have no names
+    assert main(["report", "fit/model.partwise", "--title", "Again"]) == 0
+    assert "<h1>Again</h1>" in (fitted / "fit" / "model.html").read_text()
+
+
+def test_samples_that_are_columns_keep_their_names(fitted):
+    assert main(["fit", "x.csv", "--transpose", "--rank", "2", "--out", "turned", "--impute", "filled.csv"]) == 0
+    assert pw.load("turned/model.partwise").names == (tuple(NAMES), None)
+    assert [line.split(",")[0] for line in (fitted / "turned" / "W.csv").read_text().splitlines()] == ["", *NAMES]
+    assert read("filled.csv").feature_names == NAMES
+
+
+def test_transform_matches_features_by_name(fitted, capsys):
+    order = [3, 1, 0, 2, 7, 6, 5, 4]
+    write_csv(fitted / "new.csv", COUNTS[:4, order], [NAMES[j] for j in order])
+    np.save("plain.npy", COUNTS[:4])
+    for new, out in (("new.csv", "a.csv"), ("plain.npy", "b.npy")):
+        assert main(["transform", "fit/model.partwise", new, "--out", out]) == 0
+    W = read("a.csv").X
+    assert np.array_equal(W, np.load("b.npy"))
+    assert np.allclose(W, np.load("fit/W.npy")[:4], rtol=0.05, atol=0.01)
+    write_csv(fitted / "few.csv", COUNTS[:4, 2:], NAMES[2:])
+    capsys.readouterr()
+    assert main(["transform", "fit/model.partwise", "few.csv", "--out", "c.csv"]) == 2
+    assert "X lacks 2 of the 8 features that were fitted: 'gene a', 'gene b'" in capsys.readouterr().err
+    assert main(["transform", "fit/model.partwise", "new.csv", "--out", "a.csv"]) == 2
+    assert "a.csv is there already: name another file, or add --force" in capsys.readouterr().err
+    assert main(["transform", "fit/model.partwise", "new.csv", "--out", "a.txt"]) == 2
+    assert "weights are written to .csv, .tsv or .npy" in capsys.readouterr().err
+
+
+def test_masks_follow_features_that_are_reordered(fitted):
+    mask = np.ones((15, 8))
+    mask[:, 0] = 0
+    np.savetxt("mask.csv", mask, delimiter=",")
+    np.savetxt("turned.csv", mask[:, ::-1], delimiter=",")
+    write_csv(fitted / "reversed.csv", COUNTS[:, ::-1], NAMES[::-1])
+    for new, hidden, out in (("x.csv", "mask.csv", "a.npy"), ("reversed.csv", "turned.csv", "b.npy")):
+        assert main(["transform", "fit/model.partwise", new, "--mask", hidden, "--out", out]) == 0
+    assert np.array_equal(np.load("a.npy"), np.load("b.npy"))
+
+
+def test_results_are_not_replaced_unasked(fitted, capsys):
+    before = (fitted / "fit" / "result.json").read_bytes()
+    for command in ("fit x.csv --rank 3", "rank x.csv --max 2", "stability x.csv --rank 2", "demo"):
+        capsys.readouterr()
+        assert main([*command.split(), "--out", "fit"]) == 2
+        assert "fit holds results already (result.json and model.partwise)" in capsys.readouterr().err
+    assert (fitted / "fit" / "result.json").read_bytes() == before
+    assert main(["fit", "x.csv", "--rank", "3", "--out", "fit", "--force"]) == 0
+    assert np.load("fit/H.npy").shape == (3, 8)
+
+
+@pytest.mark.parametrize("source", ["fit/result.json", "fit/model.partwise"])
+def test_a_fit_is_repeated_to_the_bit(source, fitted, capsys):
+    assert main(["fit", "--from", source, "--out", "again"]) == 0
+    assert capsys.readouterr().err == ""
+    assert np.array_equal(np.load("again/W.npy"), np.load("fit/W.npy"))
+    about = json.loads((fitted / "again" / "result.json").read_text())["provenance"]
+    assert about["options"] == json.loads((fitted / "fit" / "result.json").read_text())["provenance"]["options"]
+    assert main(["fit", "--from", source, "--rank", "3", "--seed", "0", "--out", "other"]) == 0
+    assert np.load("other/H.npy").shape == (3, 8)
+    assert json.loads((fitted / "other" / "result.json").read_text())["provenance"]["seed"] == 0
+
+
+def test_a_repetition_says_where_data_differ(fitted, capsys):
+    changed = COUNTS.copy()
+    changed[0, 0] += 100
+    write_csv(fitted / "x.csv", changed, NAMES)
+    assert main(["fit", "--from", "fit/result.json", "--out", "again"]) == 0
+    error = capsys.readouterr().err
+    assert "this does not repeat fit/result.json: the highest entry was" in error
+    assert "the fingerprint of the entries was" in error
+    assert "the shape of X" not in error
+    write_csv(fitted / "x.csv", changed[:9], NAMES)
+    assert main(["fit", "--from", "fit/result.json", "--out", "less"]) == 0
+    assert "the shape of X was [15, 8] then, and is [9, 8] now" in capsys.readouterr().err
+
+
+def test_what_cannot_be_repeated_gets_a_sentence(fitted, capsys):
+    (fitted / "bad.json").write_text("{")
+    (fitted / "old.json").write_text('{"shape": [3, 4]}')
+    (fitted / "odd.json").write_text('{"provenance": {"version": 1}}')
+    write_result(pw.factorize(X, 2), fitted / "python")
+    for source, message in {
+        "none.json": "none.json: no such file",
+        "bad.json": "is not a result.json that partwise wrote",
+        "odd.json": "is not a result.json that partwise wrote",
+        "old.json": "does not say where it comes from",
+        "python/result.json": "cannot be repeated by it, but by: partwise.factorize(X, 2)",
+    }.items():
+        capsys.readouterr()
+        assert main(["fit", "--from", source, "--out", "again"]) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+
+
+def test_every_output_says_where_it_comes_from(fitted):
+    course = ["--loss", "kl", "--seed", "3", "--out"]
+    assert main(["rank", "x.csv", "--ranks", "1,2", "--repeats", "1", "--starts", "2", *course, "rank"]) == 0
+    assert main(["stability", "x.csv", "--rank", "2", "--runs", "2", *course, "stable"]) == 0
+    abouts = {
+        path: json.loads((fitted / path).read_text())["provenance"]
+        for path in (
+            "fit/result.json",
+            "rank/rank.json",
+            "rank/result.json",
+            "stable/stability.json",
+            "stable/result.json",
+        )
+    }
+    assert len({about["data"]["fingerprint"] for about in abouts.values()}) == 1
+    for path, about in abouts.items():
+        assert about["version"] == pw.__version__
+        assert about["seed"] == 3
+        assert about["call"].startswith("partwise ")
+        assert "x.csv" in about["call"]
+        assert about["date"][:2] == "20"
+        assert {"solver", "init", "tol", "max_iter", "rank"} <= set(about["settings"])
+        model = pw.load((fitted / path).with_name("model.partwise"))
+        assert model.provenance.as_dict() == about
+        assert about["data"]["fingerprint"] in json.dumps(report.build(model, "Title")["facts"])
+
+
+INFO = {
+    "counts": (COUNTS, ["whole numbers from 0 to", "loss: kl", "solver: NewtonKL", "partwise rank x.npy --loss kl"]),
+    "numbers": (X, ["15 samples x 8 features", "loss: frobenius", "solver: HALS", "partwise fit x.npy --rank R"]),
+    "negative": (X - 1, ["from -1 to", "one factor must be free", "--structure 1:free"]),
+    "holes": (np.where(X > 0.5, np.nan, X), [f"missing: {np.count_nonzero(X > 0.5)} entries"]),
+    "symmetric": (X.T @ X, ["X is its own transpose; see --symmetric"]),
+    "0/1": ((X > 0.5) * 1.0, ["for entries that are 0 or 1"]),
+    "tensor": (CUBE, ["read a tensor of 6 x 5 x 4", "entries: 120", "solver: HALS"]),
+    "large": (np.zeros((1000, 100)), ["memory: 800 KB for the data, about 1.33 MB for a fit in 10 parts"]),
+}
+
+
+@pytest.mark.parametrize("data, words", INFO.values(), ids=INFO)
+def test_info_says_what_a_file_holds_and_how_to_go_on(data, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", data)
+    assert main(["info", "x.npy"]) == 0
+    said = capsys.readouterr().out
+    for word in words:
+        assert word in said
+
+
+@pytest.mark.parametrize("name", ["sparse.npz", "sparse.mtx"])
+def test_info_counts_the_zeros_of_sparse_files(name, tmp_path, capsys):
+    WRITERS[name](tmp_path / name, np.eye(4))
+    assert main(["info", str(tmp_path / name)]) == 0
+    assert "entries: 16, listed by nonzeros, 75.0% zeros" in capsys.readouterr().out
+
+
+def test_tables_of_solvers_and_structures_are_those_of_the_registry(capsys):
+    assert main(["solvers"]) == 0
+    said = capsys.readouterr().out
+    assert all(f"\n{name} " in said for name in registry.SOLVERS)
+    assert "newton_kl        kl   " in said
+    assert main(["structures"]) == 0
+    said = capsys.readouterr().out
+    assert all(f"\n{registry.EXAMPLES.get(name, name)} " in said for name in registry.STRUCTURES)
+    assert "frobenius, l1     `a` is 0 or 1" in said

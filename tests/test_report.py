@@ -73,7 +73,8 @@ def test_what_does_not_fit_the_result_is_refused(options, message, rank, tmp_pat
 @pytest.mark.parametrize("names", [tuple("abcdefghijkl"), np.array([*"abcdefghijkl"]), pd.RangeIndex(12)], ids=str)
 def test_names_as_people_have_them(names, tmp_path):
     write_result(RESULT, tmp_path, feature_names=names)
-    assert json.loads((tmp_path / "result.json").read_text())["feature_names"] == [str(name) for name in names]
+    modes = json.loads((tmp_path / "result.json").read_text())["modes"]
+    assert modes[1]["labels"] == [str(name) for name in names]
     assert build(RESULT, "Title", feature_names=names)["named"]
 
 

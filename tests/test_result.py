@@ -178,7 +178,13 @@ def test_a_result_of_three_factors(tmp_path):
     assert repr(result).startswith("<partwise result: 20 x 12 x 5 in 2 parts")
     assert list(result.named) == ["A1", "A2", "A3"]
     assert list(summary(result)["structures"]) == ["A1", "A2", "A3"]
-    assert [path.name for path in write_result(result, tmp_path)] == ["A1.npy", "A2.npy", "A3.npy", "result.json"]
+    assert [path.name for path in write_result(result, tmp_path)] == [
+        "A1.npy",
+        "A2.npy",
+        "A3.npy",
+        "result.json",
+        "model.partwise",
+    ]
     assert [np.load(tmp_path / f"{name}.npy").shape for name in result.named] == [(20, 2), (12, 2), (5, 2)]
     with pytest.raises(AttributeError, match=r"is for matrices, and X has 3 modes: see result\.named"):
         result.W  # noqa: B018

@@ -31,6 +31,7 @@ from .registry import choose, resolve
 from .result import Result
 from .result.certificate import Certificate, certificate
 from .result.conventions import Convention
+from .result.provenance import provenance_of
 from .run import interrupts
 from .run.checkpoint import CheckpointWriter, check_iterations, identity_of, name_of, read_checkpoint
 from .run.limits import Limits
@@ -148,6 +149,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     -------
     Result
     """
+    said = dict(locals())
     limits = Limits(max_iter, tol, target, time_limit)
     control = Control(limits, checked_callbacks(callbacks), until_fit=n_init is None)  # the time begins to run
     with limited(checked_threads(n_threads)), ExitStack() as stack:
@@ -183,6 +185,8 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
             problem, run, certified = finished(problem, run, convention, chosen.rank_is_limit, tol)
             about: dict = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives), "modes": named}
             about |= {"n_missing": math.prod(data.shape) - given.n_observed, "weighted": given.weighted}
+            settings = {"rank": rank, "max_iter": max_iter, **course(control, chosen, starts)}
+            about["provenance"] = provenance_of(factorize, said, given, settings)
             result = make_result(problem, run, certified, stated, about)
         if interrupts.came():
             run, result = replace(run, status="interrupted"), replace(result, status="interrupted")

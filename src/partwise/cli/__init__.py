@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
@@ -11,12 +12,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from .. import __version__
-from . import bench, demo, fit, rank, stability
+from . import bench, demo, fit, info, rank, report, solvers, stability, structures, transform
 from .arguments import Parser
-from .deliver import INTERRUPTED, complain
+from .deliver import INTERRUPTED, NOT_KEPT, complain
+from .source import recorded_options
 
 BROKEN_PIPE = 141  # as shells have it: 128 + SIGPIPE
-COMMANDS = (fit, rank, stability, demo, bench)  # modules, each with a function `add`
+COMMANDS = (
+    info,
+    fit,
+    rank,
+    stability,
+    transform,
+    report,
+    solvers,
+    structures,
+    demo,
+    bench,
+)  # modules, each with a function `add`
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,7 +47,7 @@ def run(arguments: Sequence[str] | None) -> int:
     """A command, its errors in one line each."""
     try:
         try:
-            options = parser().parse_args(arguments)
+            options = parsed(arguments)
             with terminated_as_interrupted():
                 return options.command(options)
         finally:
@@ -54,6 +67,18 @@ def run(arguments: Sequence[str] | None) -> int:
     except (ValueError, TypeError, ImportError, ArithmeticError, RecursionError) as error:
         complain(str(error))
     return 2
+
+
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options; where they repeat an earlier result, over those that made it."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    top = parser()
+    options = top.parse_args(arguments)
+    if source := getattr(options, "source", None):
+        options.parser.set_defaults(**recorded_options(source, set(vars(options)) - NOT_KEPT))
+        options = top.parse_args(arguments)
+    options.arguments = arguments
+    return options
 
 
 @contextmanager

@@ -6,21 +6,22 @@ from functools import partial
 
 from ..datasets import make_swimmer
 from ..factorize import factorize
-from ..io.write import checked_folder
 from ..structures import NonNegative, OrthogonalTo, Pattern
-from .deliver import deliver
+from .deliver import checked_output, deliver
+from .options import add_force
 
 
 def add(commands) -> None:
     demo_ = commands.add_parser("demo", help="factorize the Swimmer images and write a report")
     demo_.set_defaults(command=demo, no_certify=False, one_more=False, json=False)
     demo_.add_argument("--out", default="demo", metavar="DIR", help="folder for the results (default: demo)")
+    add_force(demo_)
 
 
 def demo(options) -> int:
     """17 parts in five groups, in order: every image has one of the four positions of each limb, and the last part, of
     17 pixels at most, shares none with the others."""
-    checked_folder(options.out)
+    checked_output(options.out, options.force)
     swimmer = make_swimmer()
     fitted = partial(
         factorize,

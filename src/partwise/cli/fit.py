@@ -6,27 +6,37 @@ import argparse
 from functools import partial
 from pathlib import Path
 
-from ..data.names import factor_names
+from ..data.names import Mode, factor_names
+from ..errors import warn
 from ..factorize import factorize
-from ..io.write import checked_folder, checked_table, write_table
+from ..io.write import checked_table, write_table
 from ..registry import INITS
 from ..result import Result
 from ..result.plots import check_image_shape
+from ..result.provenance import differences
 from .arguments import NUMBER, SCALES, SECONDS, WHOLE, HelpFormatter, image_shape, scale
-from .deliver import deliver
-from .options import add_counts, add_course, add_data, add_model, opened, stated
+from .deliver import checked_new_file, checked_output, deliver
+from .options import add_counts, add_course, add_data, add_force, add_model, counts_of, opened, stated
+from .source import recorded
 
 
 def add(commands) -> None:
     fit_ = commands.add_parser("fit", help="factorize a matrix or tensor in a file", formatter_class=HelpFormatter)
-    fit_.set_defaults(command=fit)
-    add_data(fit_)
-    fit_.add_argument("--rank", type=WHOLE, required=True, help="number of parts")
+    fit_.set_defaults(command=fit, parser=fit_)
+    add_data(fit_, nargs="?")
+    fit_.add_argument("--rank", type=WHOLE, help="number of parts")
     fit_.add_argument(
         "--out",
-        required=True,
         metavar="DIR",
-        help="folder for W.npy and H.npy, or A1.npy, A2.npy, ... of a tensor, result.json and report.html",
+        help="folder for W.npy and H.npy, or A1.npy, A2.npy, ... of a tensor (as .csv too where there are names), "
+        "result.json, model.partwise and report.html",
+    )
+    add_force(fit_)
+    fit_.add_argument(
+        "--from",
+        dest="source",
+        metavar="RESULT",
+        help="repeat the fit of this result.json or model.partwise, with its file and options unless others are given",
     )
     add_model(fit_)
     add_counts(fit_)
@@ -66,16 +76,23 @@ def add_presentation(fit_: argparse.ArgumentParser) -> None:
 
 
 def fit(options) -> int:
-    X, names, say = opened(options)
+    check_given(options)
+    X, modes, say = opened(options)
     check_scale(options, X.ndim)
     if X.ndim == 2:
         check_image_shape(options.image, X.shape[1])
-    checked_folder(options.out)
-    title = options.title or f"The parts of {Path(options.file).name}"
-    report = {"title": title, "image_shape": options.image, "feature_names": None if options.transpose else names}
+    checked_output(options.out, options.force)
+    report = {"title": options.title or f"The parts of {Path(options.file).name}", "image_shape": options.image}
     if options.impute:
-        checked_table(options.impute)
-    return deliver(partial(factorized, X, options, names), X, options, say, report)
+        checked_table(checked_new_file(options.impute, options.force))
+    return deliver(partial(factorized, X, options, modes), X, options, say, report)
+
+
+def check_given(options) -> None:
+    """Whether all is there that a fit needs, here or in the result that it repeats."""
+    needed = {"FILE": options.file, "--rank": options.rank, "--out": options.out}
+    if missing := [name for name, value in needed.items() if value is None]:
+        options.parser.error(f"the following arguments are required: {', '.join(missing)}")
 
 
 def check_scale(options, order: int) -> None:
@@ -88,8 +105,8 @@ def check_scale(options, order: int) -> None:
         )
 
 
-def factorized(X, options, names: list[str] | None) -> Result:
-    said = stated(options, X.ndim)
+def factorized(X, options, modes: tuple[Mode, ...]) -> Result:
+    said = stated(options, X.ndim, modes)
     result = factorize(
         X,
         options.rank,
@@ -101,10 +118,23 @@ def factorized(X, options, names: list[str] | None) -> Result:
         normalize=normalization(options.normalize),
         sort=not options.no_sort,
     )
+    if options.source:
+        warn_of_differences(options.source, result)
     if options.impute:
-        filled = result.impute(X, **{name: said[name] for name in ("missing", "mask", "weights")})
-        write_table(options.impute, filled.T if options.transpose else filled, names)
+        filled = result.impute(X, **counts_of(said))
+        rows, columns = result.names[::-1] if options.transpose else result.names
+        write_table(options.impute, filled.T if options.transpose else filled, columns, rows)
     return result
+
+
+def warn_of_differences(source: str, result: Result) -> None:
+    """Where a fit that repeats another may not be the same."""
+    then, now = recorded(source), result.provenance
+    if now is not None:
+        versions = f"partwise {then.version} made it, and this is {now.version}"
+        told = [*([versions] if then.version != now.version else []), *differences(then.data, now.data)]
+        for line in told:
+            warn(f"this does not repeat {source}: {line}")
 
 
 def normalization(text: str) -> str | tuple[str, str] | None:

@@ -6,17 +6,18 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from ..data.names import factor_names, matrix_only
+from ..data.names import SAMPLES_AND_FEATURES, Mode, factor_names, matrix_modes, matrix_only
 from ..data.validation import OFF_DIAGONAL
-from ..io import read
+from ..io import Table, read
 from ..registry import LOSSES, SOLVERS
 from .arguments import AT_LEAST_0, SEED, WHOLE, mode_and_text, names_of_modes
 
 
-def add_data(command: argparse.ArgumentParser) -> None:
+def add_data(command: argparse.ArgumentParser, **words) -> None:
     """What to read, and how it lies in the file."""
     command.add_argument(
         "file",
+        **words,
         help=".npy, .npz (dense, SciPy sparse, or coords, values and shape), .csv, .tsv, .mtx, .tns; samples are rows",
     )
     command.add_argument("--key", help="name of the array in an .npz with several")
@@ -85,19 +86,45 @@ def add_course(command: argparse.ArgumentParser, tol: float) -> None:
     command.add_argument("--json", action="store_true", help="print the summary as JSON, and nothing else")
 
 
-def opened(options) -> tuple[Any, list[str] | None, Callable]:
-    """The data with samples as rows, the names of the columns in the file, and what says things to the user."""
+def add_force(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--force", action="store_true", help="replace results that are there already")
+
+
+def opened(options) -> tuple[Any, tuple[Mode, ...], Callable]:
+    """The data with samples as rows, what the file says of their modes, and what says things to the user."""
     table = read(options.file, options.key)
     check_order(options, table.X.ndim)
     X: Any = table.X
-    X = X.T if options.transpose else X
+    X, modes = (X.T, modes_in(table)[::-1]) if options.transpose else (X, modes_in(table))
     say = (lambda *_: None) if options.quiet or options.json else print
     if X.ndim == 2:
-        named = table.feature_names and not options.transpose
-        say(f"read {X.shape[0]} samples x {X.shape[1]} features" + (", named" if named else ""))
+        named = listed_names(modes)
+        say(f"read {X.shape[0]} samples x {X.shape[1]} features" + (f", {named} named" if named else ""))
     else:
         say(f"read a tensor of {' x '.join(map(str, X.shape))}")
-    return X, table.feature_names, say
+    return X, called(modes, options.modes, X.ndim), say
+
+
+def modes_in(table: Table) -> tuple[Mode, ...]:
+    """What a file says of the modes of its data, as they lie in it."""
+    return matrix_modes(None, table.feature_names)
+
+
+def listed_names(modes: tuple[Mode, ...]) -> str:
+    """Which modes of a matrix have names."""
+    pairs = zip(SAMPLES_AND_FEATURES, modes, strict=False)
+    return " and ".join(name for name, mode in pairs if mode.labels is not None)
+
+
+def called(modes: tuple[Mode, ...], names: list[str] | None, order: int) -> tuple[Mode, ...]:
+    """The modes by the names that the user gives them; of a matrix, its rows are the samples."""
+    if not modes and not names:
+        return ()
+    labels = [mode.labels for mode in modes] or [None] * order
+    usual = SAMPLES_AND_FEATURES if order == 2 else [mode.name for mode in modes]
+    if names and len(names) != order:  # `factorize` has a sentence for it
+        labels = [None] * len(names)
+    return tuple(map(Mode, names or usual, labels))
 
 
 def check_order(options, order: int) -> None:
@@ -107,14 +134,14 @@ def check_order(options, order: int) -> None:
             raise ValueError(why + (": use --structure MODE:S" if name.startswith("structure") else ""))
 
 
-def stated(options, order: int) -> dict[str, Any]:
+def stated(options, order: int, modes: tuple[Mode, ...]) -> dict[str, Any]:
     """What all commands say of the model, of the entries that count, and of how fits run."""
     return {
         "loss": options.loss,
         "structure_W": options.structure_w,
         "structure_H": options.structure_h,
         "structures": structures_by_mode(options, order),
-        "modes": options.modes,
+        "modes": modes,
         "symmetric": options.symmetric,
         **counting(options),
         "solver": options.solver,
@@ -157,3 +184,8 @@ def counting(options) -> dict[str, Any]:
 
     missing = None if options.missing == "none" else options.missing
     return {"missing": missing, "mask": counts(options.mask), "weights": counts(options.weights)}
+
+
+def counts_of(said: dict[str, Any]) -> dict[str, Any]:
+    """What `stated` says of entries."""
+    return {name: said[name] for name in ("missing", "mask", "weights")}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
-from ..io.write import checked_folder, selection_summary, write_selection
+from ..io.write import selection_summary, write_selection
 from ..run import interrupts
 from ..selection.select import METHODS, USUAL, select_rank
 from .arguments import SEVERAL, SHARE, WHOLE, HelpFormatter, list_of_ranks
-from .deliver import INTERRUPTED, reported
-from .options import add_counts, add_course, add_data, add_model, opened, stated
+from .deliver import INTERRUPTED, checked_output, reported, signed
+from .options import add_counts, add_course, add_data, add_force, add_model, counts_of, opened, stated
 
 
 def add(commands) -> None:
@@ -44,13 +45,15 @@ def add(commands) -> None:
     add_model(rank_)
     add_counts(rank_)
     add_course(rank_, tol=1e-4)
+    add_force(rank_)
 
 
 def rank(options) -> int:
     """How many parts. After Ctrl-C, what was found by then is told and written."""
-    X, names, say = opened(options)
+    X, modes, say = opened(options)
     if options.out:
-        checked_folder(options.out)
+        checked_output(options.out, options.force)
+    said = stated(options, X.ndim, modes)
     with interrupts.held():
         found = select_rank(
             X,
@@ -61,15 +64,14 @@ def rank(options) -> int:
             share=options.share,
             patience=options.patience,
             n_jobs=options.jobs,
-            **stated(options, X.ndim),
+            **said,
         )
+        found = replace(found, result=signed(found.result, options, X, counts_of(said)))
         say(found)
         say(found.text)
         if options.out:
-            named = None if options.transpose else names
-            written = write_selection(found, options.out, named)
-            words = {"title": f"How many parts? {Path(options.file).name}", "feature_names": named}
-            written += reported(found, options.out, say, **words)
+            written = write_selection(found, options.out)
+            written += reported(found, options.out, say, title=f"How many parts? {Path(options.file).name}")
             say("wrote " + ", ".join(map(str, written)))
         interrupted = interrupts.came() or found.status == "interrupted"
     if options.json:

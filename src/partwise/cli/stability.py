@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..io.write import checked_folder, stability_summary, write_stability
+from ..io.write import stability_summary, write_stability
 from ..run import interrupts
 from ..selection.resampling import RESAMPLES
 from ..selection.stability import TOL
 from ..selection.stability import stability as find_stability
 from .arguments import SEVERAL, WHOLE, HelpFormatter
-from .deliver import INTERRUPTED
-from .options import add_counts, add_course, add_data, add_model, opened, stated
+from .deliver import INTERRUPTED, checked_output, signed
+from .options import add_counts, add_course, add_data, add_force, add_model, counts_of, opened, stated
 
 
 def add(commands) -> None:
@@ -38,13 +40,15 @@ def add(commands) -> None:
     add_model(stability_)
     add_counts(stability_)
     add_course(stability_, tol=TOL)
+    add_force(stability_)
 
 
 def stability(options) -> int:
     """Which parts come again. After Ctrl-C, what was found by then is told and written."""
-    X, names, say = opened(options)
+    X, modes, say = opened(options)
     if options.out:
-        checked_folder(options.out)
+        checked_output(options.out, options.force)
+    said = stated(options, X.ndim, modes)
     with interrupts.held():
         found = find_stability(
             X,
@@ -52,12 +56,14 @@ def stability(options) -> int:
             n_runs=options.runs,
             resample=options.resample,
             n_jobs=options.jobs,
-            **stated(options, X.ndim),
+            **said,
         )
+        sign = partial(signed, options=options, X=X, counts=counts_of(said))
+        found = replace(found, result=sign(found.result), consensus=sign(found.consensus))
         say(found)
         say(found.table)
         if options.out:
-            written = write_stability(found, options.out, None if options.transpose else names)
+            written = write_stability(found, options.out)
             if find_spec("matplotlib") is not None:
                 written += drawn(Path(options.out), parts=found.plot.parts, consensus=found.plot.consensus)
             say("wrote " + ", ".join(map(str, written)))

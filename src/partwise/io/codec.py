@@ -47,12 +47,26 @@ def _own_kinds() -> dict[str, Any]:
     from ..data.names import Mode  # noqa: PLC0415
     from ..result import Result  # noqa: PLC0415
     from ..result.certificate import Certificate  # noqa: PLC0415
+    from ..result.provenance import Provenance  # noqa: PLC0415
     from ..run.records import Record, Run, Snapshot  # noqa: PLC0415
     from ..selection.base import Outcome  # noqa: PLC0415
     from ..selection.selected import RankRow, RankSelection  # noqa: PLC0415
     from ..selection.stability import Part, Stability  # noqa: PLC0415
 
-    own = [Certificate, Mode, Outcome, Part, RankRow, RankSelection, Result, Record, Run, Snapshot, Stability]
+    own = [
+        Certificate,
+        Mode,
+        Outcome,
+        Part,
+        Provenance,
+        RankRow,
+        RankSelection,
+        Result,
+        Record,
+        Run,
+        Snapshot,
+        Stability,
+    ]
     own += [structures.alternating.Dykstra, structures.alternating.Successive, structures.vectors.Vectors]  # bound ones
     named: dict[str, Any] = {cls.__name__: cls for cls in own}
     for kind, module in (("loss", losses), ("structure", structures)):  # L1 is both

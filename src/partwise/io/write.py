@@ -6,14 +6,16 @@ import csv
 import json
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..data.names import matrix_only
+from ..data.names import SAMPLES_AND_FEATURES, Mode, matrix_only
+from ..errors import warn
 from ..result import Result
 from ..result.certificate import Optimality
 
@@ -25,24 +27,60 @@ if TYPE_CHECKING:
 def write_result(
     result: Result, folder: str | Path, optimality: Optimality | None = None, feature_names=None
 ) -> list[Path]:
-    """W.npy and H.npy, or what else the factors are called, and result.json in a folder, made if it does not exist."""
-    folder, names = checked_folder(folder), checked_names(feature_names, result)
+    """W.npy and H.npy, or what else the factors are called, as tables with names where there are names (W.csv, H.csv),
+    result.json, and model.partwise for `partwise.load`; in a folder, made if it does not exist."""
+    folder, result = checked_folder(folder), with_names(result, feature_names)
     folder.mkdir(parents=True, exist_ok=True)
+    written = []
     for name, A in result.named.items():
-        np.save(folder / f"{name}.npy", np.ascontiguousarray(A))
-    about = summary(result, optimality)
-    if names is not None:
-        about["feature_names"] = names
-    (folder / "result.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-    return [*(folder / f"{name}.npy" for name in result.named), folder / "result.json"]
+        written.append(folder / f"{name}.npy")
+        np.save(written[-1], np.ascontiguousarray(A))
+    written += write_tables(result, folder)
+    written.append(write_json(folder / "result.json", summary(result, optimality)))
+    try:
+        written.append(result.save(folder / "model.partwise"))
+    except TypeError as error:  # such as a loss of the user's own
+        warn(f"model.partwise is not written: {error}")
+    return written
+
+
+def write_json(path: Path, about: dict) -> Path:
+    path.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    return path
+
+
+def write_tables(result: Result, folder: Path) -> list[Path]:
+    """The factors of modes with names as text: H with its features as columns, all others with names as rows."""
+    parts = part_names(result.rank)
+    written = []
+    for (name, A), labels in zip(result.named.items(), result.names, strict=True):
+        if labels is None:
+            continue
+        written.append(folder / f"{name}.csv")
+        write_table(written[-1], A, *((labels, parts) if name == "H" else (parts, labels)))
+    return written
+
+
+def part_names(rank: int) -> list[str]:
+    """As tables call parts."""
+    return [f"part {k + 1}" for k in range(rank)]
+
+
+def with_names(result: Result, feature_names) -> Result:
+    """The result with these names of its features, if there are any."""
+    names = checked_names(feature_names, result)
+    if names is None:
+        return result
+    rows = result.modes[0] if result.modes else Mode(SAMPLES_AND_FEATURES[0])
+    columns = result.modes[1].name if result.modes else SAMPLES_AND_FEATURES[1]
+    return replace(result, modes=(rows, Mode(columns, tuple(names))))
 
 
 def write_stability(stability: Stability, folder: str | Path, feature_names=None) -> list[Path]:
     """stability.json, stability.partwise for `partwise.load`, and the consensus parts as `write_result` writes them, or
     those of the reference where there is no consensus."""
     written = write_result(stability.consensus or stability.result, folder, feature_names=feature_names)
-    place = Path(folder) / "stability.json"
-    place.write_text(json.dumps(stability_summary(stability), indent=2) + "\n", encoding="utf-8")
+    place = write_json(Path(folder) / "stability.json", stability_summary(stability))
     return [place, stability.save(Path(folder) / "stability.partwise"), *written]
 
 
@@ -50,9 +88,9 @@ def write_selection(selection: RankSelection, folder: str | Path, feature_names=
     """rank.json, rank.partwise for `partwise.load`, and the fit at the rank picked as `write_result` writes it, where
     the search got that far."""
     written = write_result(selection.result, folder, feature_names=feature_names) if selection.result else []
-    place = checked_folder(folder) / "rank.json"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps(selection_summary(selection), indent=2) + "\n", encoding="utf-8")
+    folder = checked_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    place = write_json(folder / "rank.json", selection_summary(selection))
     return [place, selection.save(place.with_suffix(".partwise")), *written]
 
 
@@ -89,13 +127,19 @@ def checked_table(path: str | Path) -> Path:
     return path
 
 
-def write_table(path: str | Path, X: np.ndarray, names: list[str] | None = None) -> None:
-    """A matrix as text that reads back exact to the bit, with names of its columns, if any, in the first line."""
+def write_table(
+    path: str | Path, X: np.ndarray, names: Sequence | None = None, row_names: Sequence | None = None
+) -> None:
+    """A matrix as text that reads back exact to the bit, with names of its columns, if any, in the first line, and of
+    its rows in the first column, which has an empty heading."""
     path = checked_table(path)
     with path.open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file, delimiter=SEPARATORS[path.suffix.lower()])
-        lines.writerows([names] if names else [])
-        lines.writerows(X.tolist())
+        corner = [] if row_names is None else [""]
+        lines.writerows([[*corner, *names]] if names else [])
+        lines.writerows(
+            X.tolist() if row_names is None else ([n, *row] for n, row in zip(row_names, X.tolist(), strict=True))
+        )
 
 
 def as_path(path: str | Path) -> Path:
@@ -155,6 +199,8 @@ def summary(result: Result, optimality: Optimality | None = None) -> dict:
         },
         "details": {name: value for name, value in result.details.items() if name != "path"},
     }
+    if result.provenance:
+        about["provenance"] = result.provenance.as_dict()
     if result.modes:
         about["modes"] = [{"name": mode.name, "labels": mode.labels and list(mode.labels)} for mode in result.modes]
     if result.path:
@@ -189,6 +235,7 @@ def stability_summary(stability: Stability) -> dict:
         "reference": summary(stability.result),
         "consensus": summary(consensus) if consensus else None,
         "without_consensus": stability.without_consensus,
+        "provenance": provenance(stability.result),
     }
 
 
@@ -215,7 +262,12 @@ def selection_summary(selection: RankSelection) -> dict:
         "status": selection.status,
         "stability": stability_summary(stability) if stability else None,
         "result": summary(selection.result) if selection.result else None,
+        "provenance": provenance(selection.result),
     }
+
+
+def provenance(result: Result | None) -> dict | None:
+    return result.provenance.as_dict() if result is not None and result.provenance else None
 
 
 def finite(value):

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ..data.names import SAMPLES_AND_FEATURES, Mode, counted, factor_names, matrix_only
-from ..io.write import checked_file, checked_names, summary
+from ..io.write import checked_file, summary, with_names
 from ..metrics import sparsity
 from ..problem.parts import diagonal_weight
 from ..result import Result, plots
@@ -90,6 +90,7 @@ def build(
             ("objective", f"{result.objective:.8g}"),
             ("explained", f"{result.explained:.2%} of {result.loss.explains}"),
             ("starts", ", ".join(f"{f:.6g}" for f in result.objectives)),
+            *provenance_facts(result),
         ],
         "certificate": str(result.certificate).splitlines() + (str(optimality).splitlines() if optimality else []),
         "good": result.certificate.feasible and result.certificate.stationary,
@@ -103,6 +104,14 @@ def build(
         "matrix": len(modes) == 2,
         "table": part_table(result, modes),
     }
+
+
+def provenance_facts(result: Result) -> list[tuple[str, str]]:
+    """How the result came about, and what tells its data from others."""
+    if result.provenance is None:  # of an earlier version
+        return []
+    data = ", ".join(f"{name} {value}" for name, value in result.provenance.data.items() if value is not None)
+    return [("made by", result.provenance.sentence), ("data", data)]
 
 
 def symmetric_model(result: Result) -> str:
@@ -121,10 +130,8 @@ def entries_that_count(result: Result) -> str:
 
 def named_modes(result: Result, feature_names) -> tuple[Mode, ...]:
     """The modes as the page calls them, with labels where there are any."""
-    names = checked_names(feature_names, result)
     usual = SAMPLES_AND_FEATURES if len(result.shape) == 2 else factor_names(len(result.shape))
-    modes = result.modes or tuple(map(Mode, usual))
-    return modes if names is None else (modes[0], Mode(modes[1].name, tuple(names)))
+    return with_names(result, feature_names).modes or tuple(map(Mode, usual))
 
 
 def check_pictures(result: Result, image_shape, columns) -> None:

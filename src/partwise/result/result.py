@@ -11,8 +11,7 @@ import numpy as np
 
 from ..data import as_data
 from ..data.base import khatri_rao
-from ..data.names import Labels, Mode, columns_by_name, counted, factor_names, matrix_only, modes_of
-from ..data.observed import provisional
+from ..data.names import Labels, Mode, counted, factor_names, matrix_only, modes_of
 from ..data.units import product_of_norms, unit_columns
 from ..data.validation import checked_data
 from ..errors import warn
@@ -26,7 +25,8 @@ from . import plots
 from .certificate import Certificate, Optimality, optimality
 from .certificate import one_more as one_more_part
 from .impute import MOST_ENTRIES, filled_in
-from .transform import check_slices, data_from, projected_rows, structure_for_new_rows
+from .provenance import Provenance
+from .transform import data_from, transformed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,6 +52,7 @@ class Result:
     modes: tuple[Mode, ...] = ()  # names and labels of the modes of X, where they are known
     n_missing: int = 0  # entries of X that are missing, or have weight 0
     weighted: bool = False  # entries that count do so by weights that differ
+    provenance: Provenance | None = None  # what was called, of which data, and when
 
     @property
     def W(self) -> np.ndarray:
@@ -121,18 +122,7 @@ class Result:
         >>> result.inverse_transform(new).round(3)
         array([[10., 20., 10.]])
         """
-        if self.symmetric:
-            raise ValueError(
-                f"transform is for rows that are new, and with symmetric={self.symmetric!r} rows and columns are the "
-                "same items: fit all of them together"
-            )
-        order = columns_by_name(modes_of(X), self.modes)
-        X = checked_data(X, any_order=True, missing=provisional(missing, mask, weights))
-        X = X if order is None else X[:, order]
-        check_slices(X.shape, self.shape)
-        counts = {"missing": missing, "mask": mask, "weights": weights}
-        structure, tol = structure_for_new_rows(self), self.certificate.tol
-        return projected_rows(X, self.factors[1:], structure, self.loss, counts, tol=tol)
+        return transformed(self, X, modes_of(X), {"missing": missing, "mask": mask, "weights": weights})
 
     def inverse_transform(self, W) -> np.ndarray:
         """`W H` for weights of shape (n_samples, rank), as `transform` gives them; for a tensor, slices of it."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from ..data.base import khatri_rao
-from ..data.names import factor_names
-from ..data.observed import observed
+from ..data.names import Mode, columns_by_name, factor_names
+from ..data.observed import Observed, observed, provisional
 from ..data.validation import checked_data
 from ..data.weighted import observed_sums
 from ..errors import NothingObservedError, warn
@@ -19,6 +20,32 @@ from ..structures import Fixed, Free, NonNegative, Structure
 
 if TYPE_CHECKING:
     from .result import Result
+
+
+def transformed(result: Result, X, modes: Sequence[Mode], counts: dict[str, Any]) -> np.ndarray:
+    """The first factor for new data, whose features are matched by name where both have names; `modes` are those of
+    X, `counts` says which entries count, as `factorize` takes it."""
+    if result.symmetric:
+        raise ValueError(
+            f"transform is for rows that are new, and with symmetric={result.symmetric!r} rows and columns are the "
+            "same items: fit all of them together"
+        )
+    order = columns_by_name(modes, result.modes)
+    X = checked_data(X, any_order=True, missing=provisional(counts["missing"], counts["mask"], counts["weights"]))
+    if order is not None:
+        X, counts = X[:, order], {**counts, **{name: reordered(counts[name], order) for name in ("mask", "weights")}}
+    check_slices(X.shape, result.shape)
+    structure, tol = structure_for_new_rows(result), result.certificate.tol
+    return projected_rows(X, result.factors[1:], structure, result.loss, counts, tol=tol)
+
+
+def reordered(given, order: list[int]):
+    """What is said of the entries of a matrix, for its columns in another order."""
+    if given is None:
+        return None
+    if isinstance(given, tuple):
+        return (given[0], *(None if vector is None else np.asarray(vector)[order] for vector in given[1:]))
+    return given.tocsr()[:, order] if issparse(given) else np.asarray(given)[:, order]
 
 
 def projected(
@@ -31,16 +58,16 @@ def projected(
     from ..factorize import factorize  # noqa: PLC0415  # it returns the results that this is of
 
     held = [np.ascontiguousarray(B, X.dtype) for B in parts]
-    init: Any = (flat_start(X, held, loss, counts), *(None for _ in held)) if loss.smooth else loss.start
+    given = observed(X, **counts)
+    init: Any = (flat_start(given, held, loss), *(None for _ in held)) if loss.smooth else loss.start
     return factorize(
-        X,
+        given,
         held[0].shape[1],
         structures=[structure, *map(Fixed, [held[0].T] if len(held) == 1 else held)],
         init=init,
         loss=loss,
         # with the parts held the problem is convex (for 1 <= beta <= 2) and smooth: every solver ends at the same rows
         solver="auto" if loss.smooth else solver,
-        **counts,
         **settings,
         n_init=1,
         normalize=None,
@@ -60,14 +87,14 @@ def projected_rows(X, parts: Factors, structure: Structure, loss: Loss, counts: 
     return found.factors[0]
 
 
-def flat_start(X, parts: list[np.ndarray], loss: Loss, counts: dict[str, Any]) -> np.ndarray:
+def flat_start(given: Observed, parts: list[np.ndarray], loss: Loss) -> np.ndarray:
     """A start for the first factor with the parts held, each row from its own data: 0, or where that is a place from
     which some losses do not move, equal weights that add up to the row, as far as it is observed."""
-    start = np.zeros((X.shape[0], parts[0].shape[1]), dtype=X.dtype)
+    start = np.zeros((given.data.shape[0], parts[0].shape[1]), dtype=parts[0].dtype)
     if loss.quadratic or min(B.min() for B in parts) < 0:
         return start
-    sums, totals = observed_sums(observed(X, **counts).data, [start, *parts], 0)
-    return start + (sums / np.where(totals > 0, totals, 1.0))[:, None].astype(X.dtype)
+    sums, totals = observed_sums(given.data, [start, *parts], 0)
+    return start + (sums / np.where(totals > 0, totals, 1.0))[:, None].astype(start.dtype)
 
 
 def of_nothing(structure: Structure, n_rows: int, rank: int, order: int, dtype) -> np.ndarray:
