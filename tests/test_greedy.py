@@ -505,7 +505,7 @@ def test_picture_and_page(tmp_path):
 @pytest.mark.usefixtures("plain_pictures")
 def test_command_line(tmp_path, capsys):
     np.save(tmp_path / "X.npy", X)
-    words = ["fit", str(tmp_path / "X.npy"), "--rank", "4", "--out", str(tmp_path / "out"), "--one-more"]
+    words = ["fit", str(tmp_path / "X.npy"), "--rank", "4", "--out", str(tmp_path / "out"), "--force", "--one-more"]
     assert main([*words, "--solver", "greedy(polish='end')"]) == 0
     assert "any one more part lowers the loss by at most" in capsys.readouterr().out
     about = json.loads((tmp_path / "out" / "result.json").read_text())

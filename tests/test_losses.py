@@ -310,7 +310,8 @@ def test_on_the_command_line(loss, tmp_path, capsys):
     np.save(tmp_path / "x.npy", X)
     assert main(["fit", str(tmp_path / "x.npy"), "--rank", "3", "--loss", loss, "--out", str(tmp_path / "out")]) == 0
     assert f"{resolve('loss', loss)} = " in capsys.readouterr().out
-    assert main(["fit", str(tmp_path / "x.npy"), "--rank", "3", "--loss", "0", "--out", str(tmp_path / "out")]) == 2
+    words = ["--rank", "3", "--loss", "0", "--out", str(tmp_path / "other")]
+    assert main(["fit", str(tmp_path / "x.npy"), *words]) == 2
     assert "X contains zeros" in capsys.readouterr().err
 
 
