@@ -523,7 +523,10 @@ def test_results_are_not_replaced_unasked(fitted, capsys):
         assert "fit holds results already (result.json and model.partwise)" in capsys.readouterr().err
     assert (fitted / "fit" / "result.json").read_bytes() == before
     assert main(["fit", "x.csv", "--rank", "3", "--out", "fit", "--force"]) == 0
-    assert np.load("fit/H.npy").shape == (3, 8)
+    assert np.load("fit/H.npy").shape == read("fit/H.csv").X.shape == (3, 8)
+    np.save("plain.npy", COUNTS)
+    assert main(["fit", "plain.npy", "--rank", "2", "--out", "fit", "--force"]) == 0
+    assert not (fitted / "fit" / "H.csv").exists()
 
 
 @pytest.mark.parametrize("source", ["fit/result.json", "fit/model.partwise"])
@@ -571,7 +574,7 @@ def test_what_cannot_be_repeated_gets_a_sentence(fitted, capsys):
         assert error.count("\n") == 1
 
 
-def test_every_output_says_where_it_comes_from(fitted):
+def test_every_output_says_where_it_comes_from(fitted, capsys):
     course = ["--loss", "kl", "--seed", "3", "--out"]
     assert main(["rank", "x.csv", "--ranks", "1,2", "--repeats", "1", "--starts", "2", *course, "rank"]) == 0
     assert main(["stability", "x.csv", "--rank", "2", "--runs", "2", *course, "stable"]) == 0
@@ -585,6 +588,8 @@ def test_every_output_says_where_it_comes_from(fitted):
             "stable/result.json",
         )
     }
+    assert main(["fit", "--from", "rank/rank.partwise", "--out", "again"]) == 2
+    assert "rank/rank.partwise was not made by partwise fit" in capsys.readouterr().err
     assert len({about["data"]["fingerprint"] for about in abouts.values()}) == 1
     for path, about in abouts.items():
         assert about["version"] == pw.__version__

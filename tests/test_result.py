@@ -389,3 +389,31 @@ def test_transform_matches_features_by_name():
     twice = frame.set_axis(["f0", *frame.columns[:-1]], axis=1).assign(f11=1.0)
     with pytest.raises(ValueError, match="some names stand more than once"):
         result.transform(twice)
+
+
+def test_a_result_says_where_it_comes_from(tmp_path):
+    options = {"loss": "kl", "structure_W": s.NonNegative(), "mask": COUNTS >= 0, "max_iter": 3, "tol": 0}
+    result = pw.factorize(COUNTS, 2, **options, random_state=np.int64(7))
+    about = result.provenance
+    words = "loss='kl', structure_W=NonNegative(), mask=<ndarray of shape (20, 12)>, max_iter=3, tol=0, random_state=7)"
+    assert about.call == f"partwise.factorize(X, 2, {words}"
+    assert (about.version, about.seed, about.settings["init"]) == (pw.__version__, 7, "nndsvda")
+    assert load(result.save(tmp_path / "x.partwise")).provenance == about
+    assert json.loads(json.dumps(summary(result)))["provenance"] == about.as_dict()
+
+
+def test_fingerprints_tell_data_and_what_counts_apart():
+    other = COUNTS.copy()
+    other[3, 4] += 1
+    weights = np.where(COUNTS > 3, 2.0, 1.0)
+    holes = np.where(COUNTS > 3, np.nan, COUNTS)
+    calls = [
+        (COUNTS, {}),
+        (other, {}),
+        (COUNTS, {"weights": weights}),
+        (COUNTS, {"weights": (np.arange(1.0, 21.0), None)}),
+    ]
+    calls += [(holes, {}), (COUNTS.astype(np.float32), {}), (sparse.csr_array(COUNTS), {})]
+    prints = [fit(X, "frobenius", max_iter=1, **words).provenance.data["fingerprint"] for X, words in calls]
+    assert len(set(prints)) == len(calls)
+    assert fit(COUNTS.copy(), "kl").provenance.data["fingerprint"] == prints[0]

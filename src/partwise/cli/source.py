@@ -1,12 +1,23 @@
-"""What an earlier result says of the command that made it."""
+"""Earlier results, and what they say of the command that made them."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from ..io import load
+from ..result import Result
 from ..result.provenance import Provenance
+
+
+def opened_model(path: str) -> Result:
+    """The result in a file, or the one that a search for a rank or a study of stability ended with."""
+    found: Any = load(path)
+    result = found if isinstance(found, Result) else found.result
+    if result is None:
+        raise ValueError(f"{path} holds no fit: the search was interrupted before there was one")
+    return result
 
 
 def recorded(path: str) -> Provenance:
@@ -14,7 +25,7 @@ def recorded(path: str) -> Provenance:
     place = Path(path)
     if not place.is_file():
         raise ValueError(f"{path}: no such file")
-    about = from_json(place) if place.suffix.lower() == ".json" else getattr(load(place), "provenance", None)
+    about = from_json(place) if place.suffix.lower() == ".json" else opened_model(path).provenance
     if about is None:
         raise ValueError(f"{path} does not say where it comes from: it was written by an earlier version of partwise")
     return about

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ..io import load
 from ..io.write import SEPARATORS, part_names, write_table
-from ..result import Result
 from ..result.transform import transformed
 from .arguments import HelpFormatter
 from .deliver import checked_new_file
 from .options import add_counts, add_data, add_force, counting, opened
+from .source import opened_model
 
 
 def add(commands) -> None:
@@ -42,15 +40,6 @@ def transform(options) -> int:
     write_weights(place, W, modes[0].labels if modes else None)
     say(f"wrote {place}: {W.shape[0]} samples in {W.shape[1]} parts")
     return 0
-
-
-def opened_model(path: str) -> Result:
-    """The result in a file, or the one that a search for a rank or a study of stability ended with."""
-    found: Any = load(path)
-    result = found if isinstance(found, Result) else found.result
-    if result is None:
-        raise ValueError(f"{path} holds no fit: the search was interrupted before there was one")
-    return result
 
 
 def write_weights(path: Path, W: np.ndarray, names) -> None:

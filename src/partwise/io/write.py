@@ -54,10 +54,12 @@ def write_tables(result: Result, folder: Path) -> list[Path]:
     parts = part_names(result.rank)
     written = []
     for (name, A), labels in zip(result.named.items(), result.names, strict=True):
+        table = folder / f"{name}.csv"
         if labels is None:
+            table.unlink(missing_ok=True)  # one of an earlier result would be taken for one of this
             continue
-        written.append(folder / f"{name}.csv")
-        write_table(written[-1], A, *((labels, parts) if name == "H" else (parts, labels)))
+        written.append(table)
+        write_table(table, A, *((labels, parts) if name == "H" else (parts, labels)))
     return written
 
 

@@ -65,7 +65,7 @@ def call_text(function: Callable, said: dict[str, Any]) -> str:
     for parameter in rest:
         value = said[parameter.name]
         if parameter.default is parameter.empty:
-            told.append(BRIEF.repr(value))
+            told.append(brief(value))
         elif value is not parameter.default and not (
             type(value) is type(parameter.default) and value == parameter.default
         ):
@@ -75,6 +75,8 @@ def call_text(function: Callable, said: dict[str, Any]) -> str:
 
 def brief(value: Any) -> str:
     """An argument in a few words."""
+    if isinstance(value, np.generic):
+        value = value.item()
     shape = getattr(value, "shape", None)
     return f"<{type(value).__name__} of shape {shape}>" if shape is not None else BRIEF.repr(value)
 
