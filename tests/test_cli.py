@@ -124,18 +124,18 @@ def bad_files(folder):
 
 BAD = {
     "missing.npy": "no such file",
-    "x.parquet": "cannot read .parquet; partwise reads .npy, .npz, .csv, .tsv, .mtx, .tns",
-    "two.npz": "holds several arrays: name one with --key (a, b)",
+    "x.parquet": "x.parquet is empty",
+    "two.npz": "holds several arrays: name one with key, on the command line --key (a, b)",
     "negative.npy": "Negative values in data",
     "broken.npz": "broken.npz is damaged",
-    "broken.npy": "broken.npy is damaged, or does not hold an array of numbers",
+    "broken.npy": "broken.npy does not begin as .npy files do",
     "objects.npy": "objects.npy is damaged, or does not hold an array of numbers",
-    "broken.mtx": "broken.mtx is damaged",
-    "text.csv": "text.csv, line 2: 'x' is not a number",
-    "names.csv": "names.csv has a row of names and no numbers",
-    "latin.csv": "latin.csv is damaged, or does not hold",
-    "ragged.csv": "ragged.csv, line 2: 1 values where the first row has 2",
-    "empty.csv": "empty.csv is empty",
+    "broken.mtx": "broken.mtx: it does not begin as a Matrix Market file does",
+    "text.csv": "text.csv: line 2: 'x' is not a number",
+    "names.csv": "names.csv: it has a row of names and no numbers",
+    "latin.csv": "latin.csv: it is not UTF-8 text",
+    "ragged.csv": "ragged.csv: line 2: 1 values where the first row has 2",
+    "empty.csv": "empty.csv: it is empty",
 }
 
 
@@ -165,7 +165,7 @@ BAD_OPTIONS = {
     "--image 3x3": "image_shape (3, 3) has 9 pixels, a part has 8",
     "--image 0x8": "image_shape must be a pair of whole numbers",
     "--normalize Q": "argument --normalize: invalid choice: 'Q' (choose from",
-    "--key a": "a key is for .npz files only",
+    "--key a": "x.npy: key do not go with this format",
     "--los kl": "unrecognized arguments: --los kl; see partwise --help",
     "--quie": "unrecognized arguments: --quie",
     "--solver hal": "Did you mean 'hals'?",
@@ -296,7 +296,7 @@ def test_csv_as_people_have_it(text, X, names, tmp_path):
     (tmp_path / "x.csv").write_text(text, encoding="utf-8")
     table = read(tmp_path / "x.csv")
     assert table.X.tolist() == X
-    assert table.feature_names == names
+    assert table.column_names == names
 
 
 def test_the_bound_can_be_skipped(tmp_path, capsys):
@@ -454,14 +454,15 @@ def test_the_scale_of_a_tensor(tmp_path):
 
 COUNTS = np.random.default_rng(0).poisson(3 * X)
 NAMES = [f"gene {j}" for j in "abcdefgh"]
+SAMPLES = [f"s{i}" for i in range(15)]
 
 
 @pytest.fixture
 def fitted(tmp_path, monkeypatch):
-    """A folder with x.csv, whose columns have names, and its fit in fit/, without a page."""
+    """A folder with x.csv, whose rows and columns have names, and its fit in fit/, without a page."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(deliver, "REPORT_NEEDS", ["no such library"])
-    write_csv(tmp_path / "x.csv", COUNTS, NAMES)
+    write_csv(tmp_path / "x.csv", COUNTS, ["", *NAMES], SAMPLES)
     assert main(["fit", "x.csv", "--rank", "2", "--loss", "kl", "--seed", "3", "--init", "random", "--out", "fit"]) == 0
     return tmp_path
 
@@ -469,20 +470,22 @@ def fitted(tmp_path, monkeypatch):
 def test_a_result_of_the_command_line_lives_on(fitted):
     result = pw.load("fit/model.partwise")
     assert np.array_equal(result.H, np.load("fit/H.npy"))
-    assert result.names == (None, tuple(NAMES))
+    assert result.names == (tuple(SAMPLES), tuple(NAMES))
+    weights = read("fit/W.csv")
+    assert weights.row_names == SAMPLES
+    assert np.array_equal(weights.X, result.W)
     table = read("fit/H.csv")
-    assert table.feature_names == NAMES
+    assert table.column_names == NAMES
     assert np.array_equal(table.X, result.H)
-    assert not (fitted / "fit" / "W.csv").exists()  # samples have no names
     assert main(["report", "fit/model.partwise", "--title", "Again"]) == 0
     assert "<h1>Again</h1>" in (fitted / "fit" / "model.html").read_text()
 
 
 def test_samples_that_are_columns_keep_their_names(fitted):
     assert main(["fit", "x.csv", "--transpose", "--rank", "2", "--out", "turned", "--impute", "filled.csv"]) == 0
-    assert pw.load("turned/model.partwise").names == (tuple(NAMES), None)
+    assert pw.load("turned/model.partwise").names == (tuple(NAMES), tuple(SAMPLES))
     assert [line.split(",")[0] for line in (fitted / "turned" / "W.csv").read_text().splitlines()] == ["", *NAMES]
-    assert read("filled.csv").feature_names == NAMES
+    assert (read("filled.csv").column_names, read("filled.csv").row_names) == (NAMES, SAMPLES)
 
 
 def test_transform_matches_features_by_name(fitted, capsys):
@@ -544,13 +547,13 @@ def test_a_fit_is_repeated_to_the_bit(source, fitted, capsys):
 def test_a_repetition_says_where_data_differ(fitted, capsys):
     changed = COUNTS.copy()
     changed[0, 0] += 100
-    write_csv(fitted / "x.csv", changed, NAMES)
+    write_csv(fitted / "x.csv", changed, ["", *NAMES], SAMPLES)
     assert main(["fit", "--from", "fit/result.json", "--out", "again"]) == 0
     error = capsys.readouterr().err
     assert "this does not repeat fit/result.json: the highest entry was" in error
     assert "the fingerprint of the entries was" in error
     assert "the shape of X" not in error
-    write_csv(fitted / "x.csv", changed[:9], NAMES)
+    write_csv(fitted / "x.csv", changed[:9], ["", *NAMES], SAMPLES[:9])
     assert main(["fit", "--from", "fit/result.json", "--out", "less"]) == 0
     assert "the shape of X was [15, 8] then, and is [9, 8] now" in capsys.readouterr().err
 

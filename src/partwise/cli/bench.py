@@ -19,7 +19,7 @@ def add(commands) -> None:
     bench_.add_argument("file", nargs="?", help="your data, as for fit; without it, generated data, about a minute")
     bench_.add_argument("--rank", type=WHOLE, default=20, help="number of parts, with a file")
     bench_.add_argument("--loss", default="frobenius", help="as for fit; other than least squares with a file only")
-    bench_.add_argument("--key", help="name of the array in an .npz with several")
+    bench_.add_argument("--key", help="name of the array in a file with several")
     bench_.add_argument("--starts", type=WHOLE, default=3, help="random starts of each race")
     bench_.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
 
@@ -34,7 +34,7 @@ def bench(options) -> int:
             f"--loss {options.loss}: scikit-learn has no solver for it to race against; use frobenius, kl or a beta"
         )
     if options.file:
-        X = checked_data(read(options.file, options.key).X)
+        X = checked_data(read(options.file, key=options.key).X)
         contests = [racing.Contest(Path(options.file).name, X, checked_rank(options.rank), loss=options.loss)]
     elif loss.quadratic:
         contests = racing.short_contests()

@@ -18,9 +18,19 @@ def add_data(command: argparse.ArgumentParser, **words) -> None:
     command.add_argument(
         "file",
         **words,
-        help=".npy, .npz (dense, SciPy sparse, or coords, values and shape), .csv, .tsv, .mtx, .tns; samples are rows",
+        help=".csv, .tsv, .parquet, .mtx (with names of 10x Genomics), .npy, .npz, .tns, .h5ad, .h5, .zarr, .mat, "
+        ".wav, or a folder of images (docs/files.md); samples are rows",
     )
-    command.add_argument("--key", help="name of the array in an .npz with several")
+    command.add_argument("--key", help="name of the array in an .npz, .h5, .zarr or .mat with several")
+    command.add_argument("--layer", help="layer of an .h5ad to read in place of X")
+    command.add_argument("--separator", metavar="C", help="what separates cells of text (default: found out)")
+    command.add_argument("--decimal", metavar="C", help="what stands before decimals in text (default: found out)")
+    for name, what in (("header", "row"), ("index", "column")):
+        command.add_argument(
+            f"--{name}",
+            action=argparse.BooleanOptionalAction,
+            help=f"the first {what} of text holds names, or does not (default: found out)",
+        )
     command.add_argument("--transpose", action="store_true", help="samples are columns")
 
 
@@ -92,8 +102,11 @@ def add_force(command: argparse.ArgumentParser) -> None:
 
 def opened(options) -> tuple[Any, tuple[Mode, ...], Callable]:
     """The data with samples as rows, what the file says of their modes, and what says things to the user."""
-    table = read(options.file, options.key)
+    said = {name: getattr(options, name) for name in ("key", "layer", "separator", "decimal", "header", "index")}
+    table = read(options.file, **said)
     check_order(options, table.X.ndim)
+    if getattr(options, "image", 0) is None and not options.transpose:
+        options.image = table.image_shape
     X: Any = table.X
     X, modes = (X.T, modes_in(table)[::-1]) if options.transpose else (X, modes_in(table))
     say = (lambda *_: None) if options.quiet or options.json else print
@@ -107,7 +120,7 @@ def opened(options) -> tuple[Any, tuple[Mode, ...], Callable]:
 
 def modes_in(table: Table) -> tuple[Mode, ...]:
     """What a file says of the modes of its data, as they lie in it."""
-    return matrix_modes(None, table.feature_names)
+    return table.modes or matrix_modes(table.row_names, table.column_names)
 
 
 def listed_names(modes: tuple[Mode, ...]) -> str:
