@@ -78,18 +78,18 @@ def with_names(result: Result, feature_names) -> Result:
     return replace(result, modes=(rows, Mode(columns, tuple(names))))
 
 
-def write_stability(stability: Stability, folder: str | Path, feature_names=None) -> list[Path]:
+def write_stability(stability: Stability, folder: str | Path) -> list[Path]:
     """stability.json, stability.partwise for `partwise.load`, and the consensus parts as `write_result` writes them, or
     those of the reference where there is no consensus."""
-    written = write_result(stability.consensus or stability.result, folder, feature_names=feature_names)
+    written = write_result(stability.consensus or stability.result, folder)
     place = write_json(Path(folder) / "stability.json", stability_summary(stability))
     return [place, stability.save(Path(folder) / "stability.partwise"), *written]
 
 
-def write_selection(selection: RankSelection, folder: str | Path, feature_names=None) -> list[Path]:
+def write_selection(selection: RankSelection, folder: str | Path) -> list[Path]:
     """rank.json, rank.partwise for `partwise.load`, and the fit at the rank picked as `write_result` writes it, where
     the search got that far."""
-    written = write_result(selection.result, folder, feature_names=feature_names) if selection.result else []
+    written = write_result(selection.result, folder) if selection.result else []
     folder = checked_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     place = write_json(folder / "rank.json", selection_summary(selection))
