@@ -323,3 +323,19 @@ def test_a_penalty_of_each_kind_has_its_exponent():
             options = {"structure_W": structure, "structure_H": structure, "init": "random", "random_state": 1}
             result = pw.factorize(X + 0.2, 3, loss=beta, solver="mu", max_iter=60, tol=0, **options)
             assert np.diff([record.objective for record in result.history]).max() <= 1e-9 * result.history[0].objective
+
+
+@pytest.mark.parametrize("l2", [0.12, 1e-3])
+def test_kl_with_a_ridge_is_solved_from_any_start(l2):
+    """A weight that has far to go is not held back by the ridge: many entries are small at the start, and are not
+    in the end. The objective is that of whole-row Newton steps, and so is the order of the number of iterations."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.poisson(5 * rng.gamma(0.5, size=(20, 2)) @ rng.gamma(0.5, size=(2, 12))).astype(float)
+        stated = {"structure_W": s.NonNegative() & s.L2(l2), "structure_H": s.NonNegative() & s.L2(l2)}
+        one, other = (
+            pw.factorize(X, 2, loss="kl", solver=name, init="random", random_state=0, **stated)
+            for name in ("newton_kl", "newton")
+        )
+        assert one.converged and one.n_iter < 150
+        assert one.objective < other.objective * 1.001

@@ -50,13 +50,23 @@ class Ratios(NamedTuple):
 
 
 @helper
+def _multiplicative(a, num, slope, l2):
+    """Where `slope + l2 b = num a / b`: the root as if all of the model were this weight's, and not beyond the true
+    one, since `y + (b - a) h` lies between y and `y b / a`."""
+    if l2 == 0:
+        return a * num / slope
+    return 2 * num * a / (slope + np.sqrt(slope * slope + 4 * l2 * num * a))
+
+
+@helper
 def _sweep(row, panel, used, ratios, rule, bounds, kept, gains):
     """One Newton step on each weight of a row; what they could gain is added to `gains`, and returned in all, with what
     is `kept` of the model at least since it was summed. In a sweep it falls by no more than the weight that falls most.
 
     A weight goes nearer to its best value and stays on the same side of it, or it gains for sure. Its slope rises and
-    is concave. Below the root neither Newton's point nor the multiplicative one overshoots. Above it Newton's does;
-    up to `SAFE` of the weight it still gains (self-concordance: h / y <= 1 / weight); beyond, the chord between the
+    is concave. Below the root neither Newton's point nor the multiplicative one overshoots, and from far below the
+    second is the faster one. Above it Newton's does; up to `SAFE` of the weight it still gains (self-concordance:
+    h / y <= 1 / weight); beyond, the chord between the
     two points meets 0 above the root, as does the multiplicative point.
     """
     gained, least = 0.0, 1.0
@@ -75,14 +85,13 @@ def _sweep(row, panel, used, ratios, rule, bounds, kept, gains):
         gained += gain
         gains[k] += gain
         if g < 0:
-            if l2 == 0 and slope[k] > 0:
-                new = min(max(new, a * num / slope[k]), hi)
+            if slope[k] > 0:
+                new = min(max(new, _multiplicative(a, num, slope[k], l2)), hi)
         elif -step > SAFE * a:
             there = slope[k] + l2 * new - pull(x, y, H, place, step, length)
             if there < 0:
                 new -= step * (there / (there - g))
-                if l2 == 0:
-                    new = max(min(new, a * num / slope[k]), lo)
+                new = max(min(new, _multiplicative(a, num, slope[k], l2)), lo)
         if new != a:
             used.c[p] = new
             if new * kept < KEPT * a:
