@@ -294,7 +294,7 @@ def test_csv_as_people_have_it(text, X, names, tmp_path):
     (tmp_path / "x.csv").write_text(text, encoding="utf-8")
     table = read(tmp_path / "x.csv")
     assert table.X.tolist() == X
-    assert table.feature_names == names
+    assert table.column_names == names
 
 
 def test_the_bound_can_be_skipped(tmp_path, capsys):

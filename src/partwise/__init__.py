@@ -5,7 +5,7 @@ from .data.tensor import SparseTensor
 from .estimators import NMF, NTF, Dictionary, non_negative_factorization
 from .factorize import factorize
 from .holdout import Holdout, holdout
-from .io import load
+from .io import Table, load, read
 from .problem import Problem
 from .result import Result
 from .selection import RankSelection, Stability, select_rank, stability
@@ -22,6 +22,7 @@ __all__ = [
     "Result",
     "SparseTensor",
     "Stability",
+    "Table",
     "datasets",
     "factorize",
     "holdout",
@@ -31,6 +32,7 @@ __all__ = [
     "metrics",
     "non_negative_factorization",
     "oracles",
+    "read",
     "select_rank",
     "selection",
     "solvers",

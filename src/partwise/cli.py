@@ -235,9 +235,19 @@ def add_data(command: argparse.ArgumentParser) -> None:
     """What to read, and how it lies in the file."""
     command.add_argument(
         "file",
-        help=".npy, .npz (dense, SciPy sparse, or coords, values and shape), .csv, .tsv, .mtx, .tns; samples are rows",
+        help=".csv, .tsv, .parquet, .mtx (with names of 10x Genomics), .npy, .npz, .tns, .h5ad, .h5, .zarr, .mat, "
+        ".wav, or a folder of images (docs/files.md); samples are rows",
     )
-    command.add_argument("--key", help="name of the array in an .npz with several")
+    command.add_argument("--key", help="name of the array in an .npz, .h5, .zarr or .mat with several")
+    command.add_argument("--layer", help="layer of an .h5ad to read in place of X")
+    command.add_argument("--separator", metavar="C", help="what separates cells of text (default: found out)")
+    command.add_argument("--decimal", metavar="C", help="what stands before decimals in text (default: found out)")
+    for name, what in (("header", "row"), ("index", "column")):
+        command.add_argument(
+            f"--{name}",
+            action=argparse.BooleanOptionalAction,
+            help=f"the first {what} of text holds names, or does not (default: found out)",
+        )
     command.add_argument("--transpose", action="store_true", help="samples are columns")
 
 
@@ -344,7 +354,7 @@ def add_bench(commands) -> None:
     bench_.add_argument("file", nargs="?", help="your data, as for fit; without it, generated data, about a minute")
     bench_.add_argument("--rank", type=WHOLE, default=20, help="number of parts, with a file")
     bench_.add_argument("--loss", default="frobenius", help="as for fit; other than least squares with a file only")
-    bench_.add_argument("--key", help="name of the array in an .npz with several")
+    bench_.add_argument("--key", help="name of the array in a file with several")
     bench_.add_argument("--starts", type=WHOLE, default=3, help="random starts of each race")
     bench_.add_argument("--solver", default="auto", help=f"auto, or one of {', '.join(SOLVERS)}")
 
@@ -403,17 +413,20 @@ def fit(options) -> int:
 
 def opened(options) -> tuple[Any, list[str] | None, Callable]:
     """The data with samples as rows, the names of the columns in the file, and what says things to the user."""
-    table = read(options.file, options.key)
+    said = {name: getattr(options, name) for name in ("key", "layer", "separator", "decimal", "header", "index")}
+    table = read(options.file, **said)
     check_order(options, table.X.ndim)
+    if getattr(options, "image", 0) is None and not options.transpose:
+        options.image = table.image_shape
     X: Any = table.X
     X = X.T if options.transpose else X
     say = (lambda *_: None) if options.quiet or options.json else print
     if X.ndim == 2:
-        named = table.feature_names and not options.transpose
+        named = table.column_names and not options.transpose
         say(f"read {X.shape[0]} samples x {X.shape[1]} features" + (", named" if named else ""))
     else:
         say(f"read a tensor of {' x '.join(map(str, X.shape))}")
-    return X, table.feature_names, say
+    return X, table.column_names, say
 
 
 def rank(options) -> int:
@@ -637,7 +650,7 @@ def bench(options) -> int:
             f"--loss {options.loss}: scikit-learn has no solver for it to race against; use frobenius, kl or a beta"
         )
     if options.file:
-        X = checked_data(read(options.file, options.key).X)
+        X = checked_data(read(options.file, key=options.key).X)
         contests = [racing.Contest(Path(options.file).name, X, checked_rank(options.rank), loss=options.loss)]
     elif loss.quadratic:
         contests = racing.short_contests()

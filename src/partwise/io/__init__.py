@@ -1,6 +1,7 @@
 """Files in and out."""
 
-from .read import Table, read
+from .read import read
+from .readers.base import Table
 from .save import load, save
 from .write import write_result
 

@@ -1,0 +1,152 @@
+"""What all readers of files share: what they return, what they are asked, and limits for damaged and hostile files."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from scipy import sparse
+
+from ...data.names import Mode
+from ...data.tensor import SparseTensor
+
+EXPANSION, FREE = 200, 1 << 29  # bytes that a file may hold: so many times its size, and so many in any case
+SMALL, SPARSEST = 1 << 20, 1000  # rows and columns that sparse data may have in any case, and for each of their entries
+MOST_CHUNKS = 1_000_000  # of one array
+BLOCK = 1 << 24  # bytes of text that are worked on at a time
+
+
+class UnreadableError(ValueError):
+    """A file that cannot be read, with a sentence that says why; `read` puts the name of the file before it."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A matrix or tensor out of a file, with what the file says of it.
+
+    row_names, column_names: of a matrix, None where the file has none. modes: names of the modes and labels along them,
+    as `factorize(..., modes=...)` takes them, () where unknown. image_shape: height and width where rows are images.
+    found: a few words on what was read, and how. doubts: what may have been misunderstood, in sentences.
+    """
+
+    X: np.ndarray | sparse.sparray | SparseTensor
+    row_names: list[str] | None = None
+    column_names: list[str] | None = None
+    modes: tuple[Mode, ...] = ()
+    image_shape: tuple[int, int] | None = None
+    found: str = ""
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user says of a file; None: find out."""
+
+    key: str | None = None
+    layer: str | None = None
+    separator: str | None = None
+    decimal: str | None = None
+    header: bool | None = None
+    index: bool | None = None
+
+    @property
+    def stated(self) -> list[str]:
+        return [field.name for field in fields(self) if getattr(self, field.name) is not None]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A format: the endings of its files, how they begin, which options of a `Request` it takes, and the modules it
+    needs beyond those of partwise itself."""
+
+    suffixes: tuple[str, ...]
+    read: Callable[[Path, Request], Table]
+    signature: bytes = b""
+    options: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+def check_size(size: int, stored: int) -> None:
+    """Whether so many bytes may come out of a file of `stored` bytes, and fit into memory."""
+    if size > FREE + EXPANSION * stored:
+        raise UnreadableError(
+            f"it says it holds {size / 2**30:.3g} GiB, in a file of {stored} bytes; what grows more than {EXPANSION} "
+            "times is not read"
+        )
+    if size > (most := physical_memory()):
+        raise UnreadableError(
+            f"it holds {size / 2**30:.3g} GiB, and this machine has {most / 2**30:.3g} GiB of memory; save it sparse, "
+            "as float32, or a part of it"
+        )
+
+
+def physical_memory() -> float:
+    """Bytes; infinite where the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
+def check_extent(shape: tuple[int, ...], entries: int) -> None:
+    """Whether rows and columns are not far more than entries: of a wrong shape they would cost much memory."""
+    if sum(shape) > SMALL + SPARSEST * entries:
+        raise UnreadableError(f"it says its shape is {' x '.join(map(str, shape))}, and has at most {entries} entries")
+
+
+def chosen(names: list[str], key: str | None, what: str = "array") -> str:
+    """The one array that there is, or the one that the user names."""
+    shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    if not names:
+        raise UnreadableError(f"it holds no {what} of numbers with rows and columns")
+    if key is None and len(names) > 1:
+        raise UnreadableError(f"it holds several {what}s: name one with key, on the command line --key ({shown})")
+    if key is not None and key not in names:
+        raise UnreadableError(f"it has no {what} {key!r}, it has {shown}")
+    return names[0] if key is None else key
+
+
+def plain(names: Any) -> list[str]:
+    """Names as text, from an array of text or bytes."""
+    return [name.decode("utf-8") if isinstance(name, bytes) else str(name) for name in names]
+
+
+def opened(path: Path) -> IO[bytes]:
+    """The bytes of a file, unpacked where its name ends in .gz."""
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
+
+
+def line_blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
+    """The text of a file in blocks that end with a line, its lines ended by newlines alone and its byte order mark left
+    out."""
+    stored, total, rest = path.stat().st_size, 0, [b""]
+    with opened(path) as stream:
+        while chunk := stream.read(size):
+            chunk = chunk.removeprefix(b"\xef\xbb\xbf") if total == 0 else chunk
+            total += len(chunk)
+            check_size(total, stored)
+            if b"\0" in chunk:
+                raise UnreadableError("it has zero bytes, which UTF-8 text does not: save it as UTF-8 text")
+            cut = chunk.rfind(b"\n") + 1
+            if cut:
+                yield unix_lines(b"".join([*rest, chunk[:cut]]))
+            rest = [chunk[cut:]] if cut else [*rest, chunk]
+    if tail := b"".join(rest):
+        yield unix_lines(tail)
+
+
+def unix_lines(text: bytes) -> bytes:
+    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in text else text
+
+
+def decoded(text: bytes) -> str:
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        shown = text[max(error.start - 20, 0) : error.end].decode("utf-8", "replace")
+        raise UnreadableError(f"it is not UTF-8 text, at {shown!r}: save it as UTF-8") from error
