@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "docs/guide.md", "docs/structures.md", "docs/mixed_norm.md", "docs/greedy.md", "docs/tensors.md"]
-PAGES += ["docs/missing.md", "docs/rank.md"]
+PAGES += ["docs/missing.md", "docs/rank.md", "docs/files.md"]
 
 
 @pytest.mark.parametrize("page", [PAGES[0], *(pytest.param(page, marks=pytest.mark.slow) for page in PAGES[1:])])
@@ -22,7 +22,14 @@ def test_examples_on_pages_run(page, tmp_path, monkeypatch):
 
 
 def test_examples_in_docstrings_run():
-    for name in ("estimators.nmf", "estimators.ntf", "estimators.dictionary", "result.result", "selection.stability"):
+    for name in (
+        "estimators.nmf",
+        "estimators.ntf",
+        "estimators.dictionary",
+        "result.result",
+        "selection.stability",
+        "io.read",
+    ):
         failures, tests = doctest.testmod(importlib.import_module(f"partwise.{name}"))
         assert failures == 0
         assert tests > 0

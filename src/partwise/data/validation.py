@@ -196,7 +196,7 @@ def is_nested(X, depth: int) -> bool:
 def described(X) -> str:
     """What was given in place of a matrix, and what to do about it."""
     if isinstance(X, str | bytes | PathLike):
-        return f"the text {str(X)[:60]!r}: if that names a file, read it first, such as with partwise.io.read"
+        return f"the text {str(X)[:60]!r}: if that names a file, read it first, such as with partwise.read"
     return f"an object of type {type(X).__name__}: make a NumPy array of it first"
 
 

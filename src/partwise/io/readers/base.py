@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, TimeoutExpired, run
 from typing import IO, Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from ...data.tensor import SparseTensor
 EXPANSION, FREE = 200, 1 << 29  # bytes that a file may hold: so many times its size, and so many in any case
 SMALL, SPARSEST = 1 << 20, 1000  # rows and columns that sparse data may have in any case, and for each of their entries
 MOST_CHUNKS = 1_000_000  # of one array
+SLOW_START, SLOWEST = 60, 1 << 23  # seconds, and bytes a second, in which a file is read at least
 BLOCK = 1 << 24  # bytes of text that are worked on at a time
 
 
@@ -91,6 +94,22 @@ def physical_memory() -> float:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return float("inf")
+
+
+def check_apart(path: Path, library: str) -> None:
+    """Whether another process can read the file: some libraries crash or hang on damaged ones, which would end this
+    one."""
+    probe = [sys.executable, "-P", str(Path(__file__).with_name("probe.py")), library, str(path)]
+    longest = SLOW_START + path.stat().st_size / SLOWEST
+    try:
+        tried = run(probe, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, timeout=longest, check=False)
+    except TimeoutExpired as error:
+        raise UnreadableError(
+            f"it is damaged: the library that reads it had not finished in {longest:.0f} s"
+        ) from error
+    if tried.returncode:
+        why = tried.stdout.decode("utf-8", "replace").strip() or "the library that reads it crashes"
+        raise UnreadableError(f"it is damaged: {why}")
 
 
 def check_extent(shape: tuple[int, ...], entries: int) -> None:

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.io import loadmat, whosmat
 
 from . import hdf5
-from .base import Reader, Request, Table, UnreadableError, check_extent, check_size, chosen
+from .base import Reader, Request, Table, UnreadableError, check_apart, check_extent, check_size, chosen
 from .hierarchy import Hierarchy, is_group
 
 BYTES = {f"{u}int{8 * size}": size for u in ("", "u") for size in (1, 2, 4, 8)} | {
@@ -28,6 +28,7 @@ def read(path: Path, request: Request) -> Table:
         beginning = file.read(520)
     if hdf5.SIGNATURE in (beginning[:8], beginning[512:]):
         return read_hdf5(path, request)
+    check_apart(path, "matlab")
     variables = {name: (shape, kind) for name, shape, kind in whosmat(str(path))}
     numeric = [name for name, (shape, kind) in variables.items() if kind in (*BYTES, SPARSE)]
     matrices = [name for name in numeric if min(variables[name][0]) > 1] or numeric  # numbers and vectors stand beside
