@@ -423,9 +423,9 @@ def opened(options) -> tuple[Any, list[str] | None, Callable]:
     say = (lambda *_: None) if options.quiet or options.json else print
     if X.ndim == 2:
         named = table.column_names and not options.transpose
-        say(f"read {X.shape[0]} samples x {X.shape[1]} features" + (", named" if named else ""))
+        say(f"read {X.shape[0]} samples x {X.shape[1]} features" + (", named" if named else "") + f" ({table.found})")
     else:
-        say(f"read a tensor of {' x '.join(map(str, X.shape))}")
+        say(f"read a tensor of {' x '.join(map(str, X.shape))} ({table.found})")
     return X, table.column_names, say
 
 
