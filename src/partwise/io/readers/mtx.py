@@ -93,7 +93,7 @@ class Numbers:
 
 
 def numbers_of(block: bytes) -> np.ndarray:
-    values = numbers_in(block.translate(BLANKS), len(block.split()), blank_lines=False)
+    values = numbers_in(block.translate(BLANKS))
     if values is None:
         raise UnreadableError("some of its entries are not numbers")
     return values
