@@ -471,7 +471,7 @@ LINES = {
     "x.npy --missing none": "X contains .* NaN entries: finite numbers are needed here.* missing=None was passed",
     "x.npy --missing all": "argument --missing: invalid choice: 'all'",
     "full.npy --mask part.npy": r"mask has shape \(3, 20\), and X has shape \(30, 20\)",
-    "full.npy --weights row.npy": r"row.npy holds an array of shape \(30,\) and type .*, where a matrix",
+    "full.npy --weights row.npy": r"row.npy: it holds an array of shape \(30,\) and type .*, where a matrix",
     "x.npy --impute filled.npy": "filled.npy: tables are written to .csv or .tsv",
     "full.npy --mask nowhere.npy": "nowhere.npy: no such file",
     "full.npy --mask full.npy": "mask says which entries of X are observed, by True and False, or 1 and 0",

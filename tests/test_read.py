@@ -332,10 +332,12 @@ def test_tabs_separate_where_the_ending_says_so(tmp_path):
 
 def test_errors_in_text_name_the_line(tmp_path):
     (tmp_path / "x.csv").write_text("# one\n\na,b\n1,2\n\n3,x\n")
-    with pytest.raises(ValueError, match=r"line 6: 'x' is not a number$"):
+    with pytest.raises(ValueError, match=r"line 6: 'x' in column 'b' is not a number; leave out columns of text$"):
         read_quietly(tmp_path / "x.csv")
     (tmp_path / "x.csv").write_text("a,b\n1,2\nx,4\n")
-    with pytest.raises(ValueError, match="line 3: 'x' is not a number; if the first column holds names"):
+    with pytest.raises(
+        ValueError, match="line 3: 'x' in column 'a' is not a number; if the first column holds names, pass index=True"
+    ):
         read_quietly(tmp_path / "x.csv")
 
 

@@ -66,8 +66,10 @@ def read(
     """
     path, request = Path(path), checked_request(Request(key, layer, separator, decimal, header, index))
     path, reader = reader_of(path)
-    if wrong := [name for name in request.stated if name not in reader.options]:
-        raise ValueError(f"{path.name}: {' and '.join(wrong)} do not go with this format")
+    for name in request.stated:
+        if name not in reader.options:
+            takers = [suffix for suffix, other in READERS.items() if name in other.options]
+            raise ValueError(f"{path.name}: {name} is for {', '.join(takers)} files only, leave it out")
     with naming(path):
         table = checked_table(reader.read(path, request))
     for doubt in table.doubts:
@@ -111,13 +113,13 @@ def reader_of(path: Path) -> tuple[Path, Reader]:
 
 
 def check_beginning(path: Path, reader: Reader) -> None:
-    """Whether a file begins as those of its format do."""
-    if not reader.signature:
+    """Whether a file has anything in it, and begins as those of its format do."""
+    if path.is_dir():
         return
+    if not path.stat().st_size:
+        raise ValueError(f"{path.name} is empty")
     with path.open("rb") as file:
         beginning = file.read(len(reader.signature))
-    if not beginning:
-        raise ValueError(f"{path.name} is empty")
     if beginning != reader.signature:
         raise ValueError(
             f"{path.name} does not begin as {reader.suffixes[0]} files do: it is damaged, or something else"

@@ -140,15 +140,26 @@ def opened(path: Path) -> IO[bytes]:
     return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
 
 
+def check_unpacked(path: Path) -> None:
+    """Whether a file is not too large once unpacked: known before any work on it."""
+    stored, total = path.stat().st_size, 0
+    check_size(stored, stored)
+    if path.suffix.lower() == ".gz":
+        with opened(path) as stream:
+            while chunk := stream.read(BLOCK):
+                total += len(chunk)
+                check_size(total, stored)
+
+
 def line_blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
     """The text of a file in blocks that end with a line, its lines ended by newlines alone and its byte order mark left
     out."""
-    stored, total, rest = path.stat().st_size, 0, [b""]
+    total, rest = 0, [b""]
+    check_unpacked(path)
     with opened(path) as stream:
         while chunk := stream.read(size):
             chunk = chunk.removeprefix(b"\xef\xbb\xbf") if total == 0 else chunk
             total += len(chunk)
-            check_size(total, stored)
             if b"\0" in chunk:
                 raise UnreadableError("it has zero bytes, which UTF-8 text does not: save it as UTF-8 text")
             cut = chunk.rfind(b"\n") + 1

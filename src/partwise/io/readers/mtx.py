@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -37,7 +38,7 @@ def read(path: Path, request: Request) -> Table:
     if layout == "array":
         X = all_entries(numbers, (rows, columns), REFLECTED[symmetry])
     else:
-        X = listed_entries(numbers, (rows, columns), *stored, field, REFLECTED[symmetry])
+        X = listed_entries(numbers, (rows, columns), stored[0], field, REFLECTED[symmetry])
     return with_names(X, path)
 
 
@@ -92,7 +93,7 @@ class Numbers:
 
 
 def numbers_of(block: bytes) -> np.ndarray:
-    values = numbers_in(block.translate(BLANKS), len(block.split()), blank_lines=False)
+    values = numbers_in(block.translate(BLANKS))
     if values is None:
         raise UnreadableError("some of its entries are not numbers")
     return values
@@ -102,7 +103,7 @@ def listed_entries(numbers: Numbers, shape: tuple[int, int], count: int, field: 
     """Row, column and, unless it is 1, value of each entry."""
     check_extent(shape, count)
     numbers.check(count, width := 2 if field == "pattern" else 3)
-    index = np.int32 if max(shape) < 2**31 else np.int64
+    index: Any = np.int32 if max(shape) < 2**31 else np.int64
     i, j, values = np.empty(max(count, 0), index), np.empty(max(count, 0), index), np.ones(max(count, 0))
     numbers.fill(count, (i, j, values)[:width])
     i -= 1

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ...data.tensor import SparseTensor
+from ...errors import ArchiveError
 from ..archive import description
 from .base import Reader, Request, Table, UnreadableError, check_extent, check_size, chosen, plain
 
@@ -59,7 +60,11 @@ def check_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> tuple[str, 
     if entry.file_size > DEFLATE * entry.compress_size + (1 << 20):
         raise UnreadableError(f"{entry.filename} claims to be larger than its bytes can hold")
     with archive.open(entry) as content:
-        shape, _, dtype = description(content, entry.filename, entry.file_size)
+        try:
+            shape, _, dtype = description(content, entry.filename, entry.file_size)
+        except ArchiveError as error:
+            hint = "; save names as text, with np.array(names, dtype=str): pickles are never loaded"
+            raise UnreadableError(f"{error}{hint if 'type object' in str(error) else ''}") from error
     return dtype.kind, len(shape)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -151,23 +152,31 @@ def parsed(block: bytes, layout: Layout, line: int) -> tuple[list[str], np.ndarr
 
 def at_once(block: bytes, layout: Layout) -> tuple[list[str], np.ndarray] | None:
     """None where some line does not have `width` cells, or some cell is neither a number nor missing."""
-    lines = [line for line in block.split(b"\n") if line]
-    names: list[bytes] = []
-    separator, decimal = layout.separator.encode(), layout.decimal.encode()
-    if layout.named:
-        pairs = [line.partition(separator)[::2] for line in lines]
-        names, lines = [name for name, _ in pairs], [rest for _, rest in pairs]
-    if any(name.count(b'"') and not is_quoted(name) for name in names):
+    separator, decimal, width = layout.separator.encode(), layout.decimal.encode(), layout.width - layout.named
+    names, cells = split_names(block, separator) if layout.named else ([], without_blank_lines(block))
+    if any(b'"' in name and not is_quoted(name) for name in names):
         return None
-    cells, width = b"\n".join([*lines, b""]), layout.width - layout.named
     if b'"' in cells or (decimal != b"." and b"." in cells):
         return None
     marks = np.frombuffer(cells, np.uint8)
     ends = marks[(marks == ord("\n")) | (marks == ord(separator))] == ord("\n")
-    if ends.size != len(lines) * width or not ends[width - 1 :: width].all():
+    if ends.size % width or np.count_nonzero(ends) * width != ends.size or not ends[width - 1 :: width].all():
         return None
     values = numbers_in(cells.translate(bytes.maketrans(separator + decimal, b"\n.")), ends.size)
     return None if values is None else ([decoded(name).strip('"') for name in names], values.reshape(-1, width))
+
+
+def split_names(block: bytes, separator: bytes) -> tuple[list[bytes], bytes]:
+    """The first cells of all lines that are not blank, and the other cells."""
+    pairs = [line.partition(separator)[::2] for line in block.split(b"\n") if line]
+    return [name for name, _ in pairs], b"\n".join([*(rest for _, rest in pairs), b""])
+
+
+def without_blank_lines(block: bytes) -> bytes:
+    """The same lines, each with its end."""
+    if b"\n\n" in block or block.startswith(b"\n"):
+        block = b"\n".join(line for line in block.split(b"\n") if line)
+    return block if block.endswith(b"\n") or not block else block + b"\n"
 
 
 def is_quoted(name: bytes) -> bool:
@@ -202,8 +211,9 @@ def value_of(cell: str, layout: Layout, place: str, number: int) -> float:
             f"{place}: {cell!r} has a decimal {'comma' if ',' in cell else 'point'}, and other cells do not: write all "
             "of them in the same way, or say which it is with decimal, on the command line --decimal"
         )
-    hint = "" if number else "; if the first column holds names, leave its heading empty or pass index=True (--index)"
-    raise UnreadableError(f"{place}: {cell[:60]!r} is not a number{hint}")
+    heading = layout.columns[number - layout.named][:60] if layout.columns else number + 1
+    hint = "leave out columns of text" if number else "if the first column holds names, pass index=True (--index)"
+    raise UnreadableError(f"{place}: {cell[:60]!r} in column {heading!r} is not a number; {hint}")
 
 
 def is_header(row: list[str]) -> bool:
@@ -238,7 +248,7 @@ def thinned(values: np.ndarray) -> np.ndarray | sparse.csr_array:
     return sparse.csr_array(values) if np.count_nonzero(values) < SPARSE * values.size else values
 
 
-def joined(parts: list[np.ndarray | sparse.csr_array]) -> np.ndarray | sparse.csr_array:
+def joined(parts: list[Any]) -> np.ndarray | sparse.csr_array:
     """All rows; sparse where all parts are, and there are many cells."""
     size = sum(part.shape[0] * part.shape[1] for part in parts)
     if size >= SPARSE_FROM and all(map(sparse.issparse, parts)):
@@ -246,7 +256,7 @@ def joined(parts: list[np.ndarray | sparse.csr_array]) -> np.ndarray | sparse.cs
     return np.concatenate([part.toarray() if sparse.issparse(part) else part for part in parts])
 
 
-def doubts(X: np.ndarray | sparse.csr_array, layout: Layout, request: Request) -> Iterator[str]:
+def doubts(X: Any, layout: Layout, request: Request) -> Iterator[str]:
     """Whether numbers that are read as data look like names."""
     first_rows = (X[:2].toarray() if sparse.issparse(X) else X[:2]) if request.header is None else X[:0]
     if not layout.header and len(first_rows) == 2 and in_steps(first_rows[0]) and not in_steps(first_rows[1]):
@@ -254,7 +264,7 @@ def doubts(X: np.ndarray | sparse.csr_array, layout: Layout, request: Request) -
             "its first row is numbers in even steps, and looks like a header; it is read as data: pass header=True "
             "(--header) if it holds names, header=False (--no-header) if not"
         )
-    if layout.named or request.index is not None or X.shape[1] < 2:
+    if layout.named or request.index is not None or min(X.shape) < 2:
         return
     column = X[:, [0]].toarray()[:, 0] if sparse.issparse(X) else X[:, 0]
     heading = layout.header[0].strip().lower() if layout.header else ""
