@@ -131,11 +131,11 @@ BAD = {
     "broken.npy": "broken.npy does not begin as .npy files do",
     "objects.npy": "objects.npy is damaged, or does not hold an array of numbers",
     "broken.mtx": "broken.mtx: it does not begin as a Matrix Market file does",
-    "text.csv": "text.csv: line 2: 'x' is not a number",
+    "text.csv": "text.csv: line 2: 'x' in column 2 is not a number; leave out columns of text",
     "names.csv": "names.csv: it has a row of names and no numbers",
     "latin.csv": "latin.csv: it is not UTF-8 text",
     "ragged.csv": "ragged.csv: line 2: 1 values where the first row has 2",
-    "empty.csv": "empty.csv: it is empty",
+    "empty.csv": "empty.csv is empty",
 }
 
 
@@ -165,7 +165,7 @@ BAD_OPTIONS = {
     "--image 3x3": "image_shape (3, 3) has 9 pixels, a part has 8",
     "--image 0x8": "image_shape must be a pair of whole numbers",
     "--normalize Q": "argument --normalize: invalid choice: 'Q' (choose from",
-    "--key a": "x.npy: key do not go with this format",
+    "--key a": "key is for .npz, .h5ad, .h5, .hdf5, .zarr, .mat files only",
     "--los kl": "unrecognized arguments: --los kl; see partwise --help",
     "--quie": "unrecognized arguments: --quie",
     "--solver hal": "Did you mean 'hals'?",
@@ -415,7 +415,7 @@ def test_fit_takes_tensors(name, write, tmp_path, capsys):
     ]
     assert main(["fit", str(tmp_path / name), "--rank", "2", "--out", str(out), *options, "--tol", "1e-6"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("read a tensor of 6 x 5 x 4\n")
+    assert said.startswith("read a tensor of 6 x 5 x 4 (")
     factors = [np.load(out / f"A{mode}.npy") for mode in (1, 2, 3)]
     assert np.linalg.norm(np.einsum("iz,jz,kz->ijk", *factors) - CUBE) < 0.01 * np.linalg.norm(CUBE)
     about = json.loads((out / "result.json").read_text())

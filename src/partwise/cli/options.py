@@ -112,9 +112,10 @@ def opened(options) -> tuple[Any, tuple[Mode, ...], Callable]:
     say = (lambda *_: None) if options.quiet or options.json else print
     if X.ndim == 2:
         named = listed_names(modes)
-        say(f"read {X.shape[0]} samples x {X.shape[1]} features" + (f", {named} named" if named else ""))
+        told = f", {named} named" if named else ""
+        say(f"read {X.shape[0]} samples x {X.shape[1]} features{told} ({table.found})")
     else:
-        say(f"read a tensor of {' x '.join(map(str, X.shape))}")
+        say(f"read a tensor of {' x '.join(map(str, X.shape))} ({table.found})")
     return X, called(modes, options.modes, X.ndim), say
 
 
