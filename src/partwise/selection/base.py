@@ -104,7 +104,7 @@ class Test:
         """Losses of the entries, summed over groups of samples, and `chi_square`.
 
         No single entry can spoil a prediction: a part that rests on held-out entries alone can say anything of them, so
-        that none is larger than what was seen, in the same row or column where that is known. And where the loss is
+        that none is larger than `largest`, which what was seen sets. And where the loss is
         infinite at 0, a share of the background is mixed in, whichever of a few predicts best: parts that are sure that
         nothing is there are forgiven at every rank alike, and the curve tells of what they say of the rest."""
         Y = np.clip(model_at(self.places, factors), -self.largest, self.largest)

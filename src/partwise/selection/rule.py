@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 STEP = 1.2  # from one rank to the next, whole numbers: 1 to 10, 12, 14, 16, 19, 22, 26, 31, ...
@@ -54,17 +54,23 @@ class Window:
         return max(stable, default=self.near)
 
 
-def ranks_in_turn(candidates: Sequence[int], patience: int, curve: Mapping[int, float]) -> Iterator[int]:
-    """The next rank to try; `curve` has the losses of those tried by then.
+def ranks_in_turn(
+    candidates: Sequence[int],
+    patience: int,
+    curve: Mapping[int, float],
+    unclear: Callable[[int], bool] = lambda _: False,
+) -> Iterator[int]:
+    """The next rank to try; `curve` has the losses of those tried by then, and `unclear` tells whether that of a rank
+    is within noise of the lowest: such a one counts half.
 
     Upwards, in steps of a sixth from 10 parts on, until `patience` in a row are no better than the best before them;
     then halfway between the best and its neighbours, until there is nothing between them, unless the best is the last.
     """
-    waited = 0
+    waited = 0.0
     for rank in growing(candidates):
         best = min(curve.values(), default=math.inf)
         yield rank
-        waited = 0 if curve[rank] < best else waited + 1
+        waited = 0.0 if curve[rank] < best else waited + (0.5 if unclear(rank) else 1.0)
         if waited >= patience:
             break
     if min(curve, key=lambda rank: curve[rank]) != candidates[-1]:

@@ -93,7 +93,8 @@ def select_rank(  # noqa: PLR0913  # the one place where everything about a sear
     share : float
         The share of entries hidden by "speckled", between 0 and 1.
     patience : int
-        How many ranks in a row must predict no better for the search to end.
+        How many ranks in a row must predict no better for the search to end; one that is within noise of the best
+        counts half.
     n_jobs : int, optional
         Processes, as in scikit-learn; the result is the same for any number. None: one, with its threads.
     progress : bool, optional
@@ -178,7 +179,7 @@ class Search:
         """Held-out losses, from one part upwards."""
         numbers = seeds(self.plan.seed, SPLITS, count=self.plan.n_repeats)
         splits = [self.method.split(self.setting, self.plan.share, seed) for seed in numbers]
-        for rank in ranks_in_turn(self.plan.candidates, self.plan.patience, self.curve):
+        for rank in ranks_in_turn(self.plan.candidates, self.plan.patience, self.curve, self.unclear):
             below = max((tried for tried in self.outcomes if tried < rank), default=None)
             tasks = {
                 self.key(rank, i): (
@@ -194,6 +195,11 @@ class Search:
             self.curve[rank] = max(float(total(self.outcomes[rank]).mean()), self.floor)
             self.consistency[rank] = self.core_consistency(rank)
             self.forget()
+
+    def unclear(self, rank: int) -> bool:
+        """Whether a rank predicts no worse than the best, but for noise."""
+        own, best = by_group(self.outcomes[rank]), by_group(self.outcomes[self.window.best])
+        return self.curve[rank] - self.curve[self.window.best] <= standard_error(own - best)
 
     def forget(self) -> None:
         """Drop factors that no other fit starts from: all below the neighbour of the best rank, but for one part."""

@@ -87,6 +87,8 @@ class RankSelection:
         return tuple(row.rank for row in self.table)
 
     def row(self, rank: int) -> RankRow:
+        if rank not in self.ranks:
+            raise ValueError(f"rank {rank!r} was not tried: there are rows for {', '.join(map(str, self.ranks))}")
         return self.table[self.ranks.index(rank)]
 
     @property

@@ -41,7 +41,7 @@ def came_again(found: RankSelection) -> str:
     stability = found.stability
     if stability is None:
         return "its parts were not compared"
-    if is_stable(found) and stability.n_weak:
+    if is_stable(found) and min(stability.found) < stability.n_runs:
         return (
             f"parts come again in starts that end as low as the best (weakest silhouette "
             f"{found.row(found.rank).weakest:.2f}), if not in all {stability.n_runs}"
@@ -116,14 +116,13 @@ def agreed(found: RankSelection) -> str:
 
 
 def fewer(found: RankSelection) -> str:
-    rest = (
-        f", by {100 * found.row(found.rank).excess / found.drop:.2g}% of its drop," if 0 < found.drop < math.inf else ""
-    )
+    row = found.row(found.rank)
+    rest = f", by {100 * row.excess / found.drop:.2g}% of its drop," if 0 < found.drop < math.inf else ","
+    falling = f"the held-out error goes on falling to {found.best}{rest} but"
+    if 0 < row.excess <= row.excess_se < math.inf:
+        falling = f"the held-out error is lowest at {found.best}, but within noise of that at {found.rank}, and"
     above = next(row.rank for row in found.table if row.rank > found.rank and row.weakest < STABLE)
-    return (
-        f"{parts(found.rank)}: the held-out error goes on falling to {found.best}{rest or ','} but from {above} on "
-        f"parts differ from start to start; {came_again(found)}."
-    )
+    return f"{parts(found.rank)}: {falling} from {above} on parts differ from start to start; {came_again(found)}."
 
 
 def unstable(found: RankSelection) -> str:

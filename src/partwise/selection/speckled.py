@@ -19,6 +19,8 @@ from .path import extended
 from .setting import Setting, silence
 from .zeros import FEWEST, drawn_zeros
 
+ABOVE = 3.0  # times the largest entry seen in the same row or column: more is never predicted
+
 
 @dataclass(frozen=True, eq=False)
 class SpeckledSplit(Split):
@@ -29,7 +31,7 @@ class SpeckledSplit(Split):
     def of(cls, setting: Setting, left: Observed, places, values, weights) -> SpeckledSplit:
         indices = np.unravel_index(places, setting.shape)
         sizes = [largest_along(left.data, mode)[index] for mode, index in enumerate(indices)]
-        largest = np.maximum.reduce(sizes)
+        largest = ABOVE * np.maximum.reduce(sizes)
         return cls(
             setting.of_data(left),
             Test(setting.shape, places, values, weights, largest, mean_of(left), setting.exponent),
