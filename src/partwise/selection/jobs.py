@@ -42,7 +42,6 @@ class Jobs:
             check_place(self.path, KIND)
             clear_unfinished(self.path)
         self.written = time.perf_counter()
-        self.n_fits = 0  # done here, not read
 
     def __enter__(self) -> Jobs:
         self.held = interrupts.held()
@@ -70,7 +69,6 @@ class Jobs:
             if was_interrupted(outcome):
                 raise Interrupted
             self.done[key] = outcome
-            self.n_fits += 1
             self.show(key)
             if self.path is not None and time.perf_counter() - self.written >= self.interval:
                 self.write()
@@ -95,11 +93,6 @@ class Jobs:
             except KeyboardInterrupt:
                 raise Interrupted from None
             yield key, outcome
-
-    def drop(self, keys) -> None:
-        """Forget outcomes that are not needed again."""
-        for key in keys:
-            self.done.pop(key, None)
 
     def write(self) -> None:
         """Keep what is done. A disk that is full or gone is no reason to lose the rest."""
@@ -126,8 +119,7 @@ def is_fit(shape: tuple[int, ...], rank: int, outcome: Any) -> bool:
 
 
 def was_interrupted(outcome: Any) -> bool:
-    results = outcome.values() if isinstance(outcome, dict) else [outcome]
-    return any(isinstance(result, Result) and result.status == "interrupted" for result in results)
+    return isinstance(outcome, Result) and outcome.status == "interrupted"
 
 
 def read_outcomes(path: str | Path, identity: dict[str, Any]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def ranks_in_turn(
     """The next rank to try; `curve` has the losses of those tried by then, and `unclear` tells whether that of a rank
     is within noise of the lowest: such a one counts half.
 
-    Upwards, in steps of a sixth from 10 parts on, until `patience` in a row are no better than the best before them;
+    Upwards, in steps of a fifth from 10 parts on, until `patience` in a row are no better than the best before them;
     then halfway between the best and its neighbours, until there is nothing between them, unless the best is the last.
     """
     waited = 0.0
@@ -78,7 +78,7 @@ def ranks_in_turn(
 
 
 def growing(candidates: Sequence[int]) -> Iterator[int]:
-    """Candidates, each the first that is larger than the one before it by a sixth of that, and the last."""
+    """Candidates, each the first that is larger than the one before it by a fifth of that, and the last."""
     least = 1
     for rank in candidates:
         if rank >= least or rank == candidates[-1]:

@@ -79,7 +79,7 @@ def select_rank(  # noqa: PLR0913  # the one place where everything about a sear
         The data, as for `factorize`.
     ranks : int, sequence of int, or None
         Candidates: 1 up to a number, or those given; None: up to 30, as far as X allows. One part is fitted in any
-        case, for comparison. From 10 parts on steps grow by a sixth, and are halved around the best rank.
+        case, for comparison. From 10 parts on steps grow by a fifth, and are halved around the best rank.
     loss, structure_W, structure_H, structures, missing, mask, weights
         As for `factorize`.
     method : "auto", "speckled", "blocks", "thinning", or Method

@@ -113,9 +113,9 @@ def hidden_by_strata(given: Observed, share: float, seed: int) -> tuple:
     zeros, counts = drawn_zeros(data.shape, sums, known, max(len(taken), FEWEST), seed=seed, most=share)
     every = merged(known, zeros)
     left = found(every, known, weights, data.unlisted)
-    left[np.searchsorted(every, known[there])] *= gain
-    left[np.searchsorted(every, np.concatenate([known[taken], zeros]))] = 0
     places = np.concatenate([known[taken], zeros])
+    left[np.searchsorted(every, known[there])] *= gain
+    left[np.searchsorted(every, places)] = 0
     counted = np.concatenate([weights[taken] / chance, data.unlisted * counts])
     order = np.argsort(places, kind="stable")
     kept = listing(data.shape, every, found(every, known, values), left, data.unlisted)
