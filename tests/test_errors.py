@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 import partwise as pw
 from partwise import structures as s
 from partwise.datasets import make_parts
+from partwise.solvers import MU
 
 X = make_parts(12, 8, 3, noise=0.1, random_state=0).X
 HALF = s.Projection(lambda A: A / 2, nonnegative=True)  # not idempotent
@@ -24,7 +25,7 @@ WARNS = {
     "Dictionary": lambda: pw.Dictionary(3, nonzeros=1, max_iter=1).fit(X),
     "pipeline": lambda: make_pipeline(pw.NMF(3, max_iter=1)).fit(X),
     "a start that is ignored": lambda: pw.NMF(3, tol=0, max_iter=1).fit(X, W=X[:, :3]),
-    "multiplicative updates": lambda: pw.NMF(3, init="nndsvd", solver="mu", tol=0, max_iter=1).fit(X),
+    "multiplicative updates": lambda: pw.NMF(3, init="nndsvd", solver=MU(), tol=0, max_iter=1).fit(X),
     "a projection": lambda: pw.factorize(X, 3, structure_W=HALF, max_iter=1, tol=0, n_init=1),
     "greedy": lambda: pw.factorize(X, 3, init="random", solver="greedy", max_iter=1, tol=0),
 }

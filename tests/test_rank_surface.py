@@ -270,7 +270,7 @@ def test_the_search_has_the_words_of_the_estimator(monkeypatch):
 
 
 def test_the_solver_and_the_start_asked_for():
-    words = {"solver": "cd", "init": "random", "tol": 1e-3, "random_state": 0}
+    words = {"solver": pw.solvers.HALS(sweeps=1), "init": "random", "tol": 1e-3, "random_state": 0}
     model = pw.NMF("auto", **words).fit(X)
     assert "HALS(sweeps=1" in model.selection_.result.solver
     again = pw.NMF(model.n_components_, **words).fit(X)
