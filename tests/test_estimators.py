@@ -300,6 +300,12 @@ def test_zeros_of_a_custom_start_stay_zeros_with_mu():
     assert np.allclose(ours[1], theirs[1], rtol=1e-6)
 
 
+def test_parts_that_are_zero_can_be_held():
+    """As a penalty may leave them: then W is 0."""
+    W, _, _ = pw.non_negative_factorization(X, H=np.zeros((2, 12)), alpha_W=1.0, update_H=False)
+    assert not W.any()
+
+
 def test_only_literal_updates_warn_of_zeros_in_the_start():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)

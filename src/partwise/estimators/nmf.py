@@ -53,8 +53,8 @@ class NMF(MatrixModel):
         "auto" for the best that applies, "hals", "gcd", "newton_kl", "newton", "mu_extrapolated", "weighted_median",
         "admm", "palm", "mixed_norm", "greedy", or a configured solver. scikit-learn's "cd" and "mu" say which losses
         may be minimised there, least squares or all, and stand for "auto" here, so that programs run faster as they
-        are; `result_.solver` says what ran. Their very updates are `solvers.MU()` and
-        `solvers.HALS(sweeps=1, extrapolate=False)`. With "mu" zeros of W and H given as init="custom" stay zeros.
+        are; `result_.solver` says what ran. Their very updates are `solvers.HALS(sweeps=1, extrapolate=False)` and
+        `solvers.MU()`, which "mu" stands for with init="custom", where zeros of W and H are to stay zeros.
     beta_loss : str or float
         As in scikit-learn: "frobenius" (2), "kullback-leibler" (1), "itakura-saito" (0), or any number.
     tol : float
@@ -214,13 +214,11 @@ class NMF(MatrixModel):
         rank, start = self._start(X, W, H)
         structure_W, structure_H = self._structures(X)
         model = {"loss": self._loss(), "structure_W": structure_W, "structure_H": structure_H, "modes": modes, **counts}
-        if self._keeps_zeros(start):
-            model["solver"] = MU()
         rank, start, selection = select_if_open(self, X, rank, start, model)
         result = self._fitted(X, rank, start, {**model, "normalize": self.normalize})
         self.selection_ = selection
         self._n_components = result.rank  # scikit-learn's name; solvers may need fewer parts than they may have
-        if self.solver in SCIKIT_LEARNS:
+        if self.solver in SCIKIT_LEARNS and self._solver() == "auto":
             return dataclasses.replace(result, reason=f"solver={self.solver!r} asks for a loss: {result.reason}")
         return result
 
@@ -228,7 +226,7 @@ class NMF(MatrixModel):
         """The fit with H held, with scikit-learn's rules for given W and H."""
         if W is not None:
             warn("When update_H=False, the provided initial W is not used.", RuntimeWarning)
-        H = check_start(H, (self._wanted(None), X.shape[1]), "NMF (input H)")
+        H = check_factor(H, (self._wanted(None), X.shape[1]), "NMF (input H)")
         if H.dtype != X.dtype:
             raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")
         counts = {"missing": self.missing, **counts}
@@ -266,17 +264,14 @@ class NMF(MatrixModel):
     def _solver(self) -> Solver | str:
         if not isinstance(self.solver, str):
             return self.solver
+        if self.solver == "mu" and self.init == "custom":
+            return MU()  # zeros of the start stay zeros, which some users say with what they know of the parts
         if self.solver in ("auto", *SCIKIT_LEARNS):
             return HALS(shuffle=True) if self.shuffle and self._loss().quadratic else "auto"
         solver = resolve("solver", self.solver)
         if self.shuffle and isinstance(solver, HALS):
             return dataclasses.replace(solver, shuffle=True)
         return solver
-
-    def _keeps_zeros(self, start) -> bool:
-        """Whether zeros of a start have to stay zeros: scikit-learn's "mu" leaves those of a custom one, which some
-        users state what they know with."""
-        return self.solver == "mu" and self.init == "custom" and not all(A.all() for A in start)
 
     def _multiplicative(self) -> bool:
         """Whether zeros of a start stay zeros."""
@@ -341,6 +336,14 @@ def stated(structure: Structure | str | None) -> Structure | None:
 
 
 def check_start(A, shape, whom):
+    """A factor to start from, with scikit-learn's sentences."""
+    A = check_factor(A, shape, whom)
+    if not A.any():
+        raise ValueError(f"Array passed to {whom} is full of zeros.")
+    return A
+
+
+def check_factor(A, shape, whom):
     """A given factor against its shape (None: any size), with scikit-learn's sentences."""
     A = check_array(A)
     for axis, (expected, ordinal) in enumerate(zip(shape, ("first", "second"), strict=True)):
@@ -349,6 +352,4 @@ def check_start(A, shape, whom):
                 f"Array with wrong {ordinal} dimension passed to {whom}. Expected {expected}, but got {A.shape[axis]}."
             )
     check_non_negative(A, whom)
-    if not A.any():
-        raise ValueError(f"Array passed to {whom} is full of zeros.")
     return A
