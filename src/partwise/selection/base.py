@@ -14,10 +14,8 @@ from ..data import Data
 from ..data.hiding import Grid, entries_at
 from ..data.observed import Observed
 from ..data.part import stored
-from ..data.units import unit_columns
 from ..holdout import MOST_HIDDEN, distinct_numbers, model_at
 from ..losses import L1, Loss
-from ..metrics import assigned
 from ..problem import Factors
 from .setting import Setting
 from .zeros import FEWEST, drawn_zeros
@@ -40,7 +38,6 @@ class Outcome:
     expected: float
     seconds: float
     fits: float  # of data as large as X that have the work of these fits
-    likeness: np.ndarray  # matched cosines of parts from disjoint data, (pairs, rank); no rows where there are none
 
 
 class Split(ABC):
@@ -151,16 +148,6 @@ def scored_by(loss: Loss) -> Loss:
     """The loss that models of different rank are compared by: one whose scale each fit estimates would be another at
     every rank, and is replaced by absolute differences, as robust as it is."""
     return loss if loss.scale is not None else L1()
-
-
-def cosines(one: np.ndarray, other: np.ndarray, rank: int) -> np.ndarray:
-    """Between the parts of two fits in one mode, matched one to one so that they are largest in all, (rank,); 0 for
-    parts that are missing."""
-    scores = np.abs(unit_columns(one)[0].T @ unit_columns(other)[0])
-    match = assigned(scores)
-    found = np.zeros(rank)
-    found[: np.sum(match >= 0)] = scores[match >= 0, match[match >= 0]]
-    return found
 
 
 def is_outcome(rank: int, outcome: Any) -> bool:

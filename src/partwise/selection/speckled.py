@@ -53,7 +53,6 @@ class SpeckledSplit(Split):
             expected=expected,
             seconds=time.perf_counter() - began,
             fits=1.0,
-            likeness=np.empty((0, rank)),
         )
 
 

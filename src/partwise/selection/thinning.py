@@ -12,7 +12,7 @@ from ..data import Data
 from ..data.hiding import Grid
 from ..data.part import thinned
 from ..problem import Factors
-from .base import Method, Outcome, Split, Test, cosines
+from .base import Method, Outcome, Split, Test
 from .path import extended
 from .setting import Setting
 
@@ -58,7 +58,6 @@ class ThinningSplit(Split):
             expected=expected,
             seconds=time.perf_counter() - began,
             fits=2.0,
-            likeness=np.array([cosines(A, B, rank) for A, B in zip(*factors, strict=True)]),
         )
 
 
