@@ -21,20 +21,6 @@ def test_examples_on_pages_run(page, tmp_path, monkeypatch):
     assert tests > 0
 
 
-def test_examples_in_docstrings_run():
-    for name in (
-        "estimators.nmf",
-        "estimators.ntf",
-        "estimators.dictionary",
-        "result.result",
-        "selection.stability",
-        "io.read",
-    ):
-        failures, tests = doctest.testmod(importlib.import_module(f"partwise.{name}"))
-        assert failures == 0
-        assert tests > 0
-
-
 @pytest.mark.parametrize("page", ["compatibility.md", "guide.md", "../CONTRIBUTING.md"])
 def test_generated_pages_are_current(page):
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")

@@ -148,6 +148,23 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     Returns
     -------
     Result
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> planted = pw.datasets.make_parts(60, 40, 3, noise=0.05, random_state=0)
+    >>> result = pw.factorize(planted.X, 3, random_state=0)
+    >>> result.W.shape, result.H.shape, result.converged
+    ((60, 3), (3, 40), True)
+    >>> bool(result.relative_error < 0.06)
+    True
+
+    At most two parts in a sample, with weights that add up to 1:
+
+    >>> few = pw.structures.Simplex() & pw.structures.Sparse(2)
+    >>> result = pw.factorize(planted.X, 3, structure_W=few, random_state=0)
+    >>> int((result.W > 0).sum(axis=1).max()), np.allclose(result.W.sum(axis=1), 1)
+    (2, True)
     """
     said = dict(locals())
     limits = Limits(max_iter, tol, target, time_limit)

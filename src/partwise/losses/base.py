@@ -23,6 +23,14 @@ class Loss(ABC):
 
     What is here does for any loss with second derivatives of at most `curvature`, given its `value` and `gradient`:
     `expand` majorises it by a quadratic, which solvers for least squares bring down.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> isinstance(pw.losses.KL(), pw.losses.Loss)
+    True
+    >>> pw.factorize([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]], 1, loss=pw.losses.KL()).loss
+    KL()
     """
 
     quadratic = False  # gram and cross say all about complete data

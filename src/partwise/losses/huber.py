@@ -35,6 +35,16 @@ class Huber(Loss):
     are parameters (Hill and Holland 1977). Where more than half of the entries are 0, as in most sparse X, residuals of
     zeros say little of the noise, and only those of nonzero entries count. It is at least a thousandth of the median
     nonzero entry. The result has the loss with the delta that was found.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 2, noise=0.05, outliers=0.05, random_state=0).X
+    >>> pw.factorize(X, 2, loss=pw.losses.Huber(0.1), random_state=0).loss
+    Huber(delta=0.1)
+    >>> estimated = pw.factorize(X, 2, loss="huber", random_state=0).loss
+    >>> bool(0 < estimated.delta < 1)
+    True
     """
 
     delta: float | None = None

@@ -31,7 +31,18 @@ from .transform import data_from, transformed
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """Parts and how they came about, in the user's units. It never holds X."""
+    """Parts and how they came about, in the user's units. It never holds X.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, noise=0.05, random_state=0).X
+    >>> result = pw.factorize(X, 3, random_state=0)
+    >>> result.W.shape, result.H.shape, result.status
+    ((20, 3), (3, 12), 'converged')
+    >>> bool(result.explained > 0.95), result.certificate.feasible
+    (True, True)
+    """
 
     factors: Factors  # tall, (dim, rank)
     objective: float
@@ -89,7 +100,16 @@ class Result:
         return sizes / sizes.sum() if sizes.sum() > 0 else sizes
 
     def reconstruct(self) -> np.ndarray:
-        """The model as an array of the shape of X: `W H`, or the sum of the outer products of all components."""
+        """The model as an array of the shape of X: `W H`, or the sum of the outer products of all components.
+
+        Examples
+        --------
+        >>> import numpy as np, partwise as pw
+        >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+        >>> result = pw.factorize(X, 3)
+        >>> np.allclose(result.reconstruct(), result.W @ result.H)
+        True
+        """
         if math.prod(self.shape) > MOST_ENTRIES:
             raise ValueError(
                 f"the model has {math.prod(self.shape):.3g} entries, more than are multiplied out here: compute the "
@@ -125,7 +145,16 @@ class Result:
         return transformed(self, X, modes_of(X), {"missing": missing, "mask": mask, "weights": weights})
 
     def inverse_transform(self, W) -> np.ndarray:
-        """`W H` for weights of shape (n_samples, rank), as `transform` gives them; for a tensor, slices of it."""
+        """`W H` for weights of shape (n_samples, rank), as `transform` gives them; for a tensor, slices of it.
+
+        Examples
+        --------
+        >>> import numpy as np, partwise as pw
+        >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+        >>> result = pw.factorize(X, 3)
+        >>> np.allclose(result.inverse_transform(result.W[:2]), result.reconstruct()[:2])
+        True
+        """
         return data_from(W, self.factors[1:])
 
     @property
@@ -189,10 +218,12 @@ class Result:
 
     @property
     def rank(self) -> int:
+        """Number of parts."""
         return self.factors[0].shape[1]
 
     @property
     def n_iter(self) -> int:
+        """Iterations of the best start."""
         return self.history[-1].n_iter
 
     @property
@@ -209,11 +240,21 @@ class Result:
 
     @property
     def converged(self) -> bool:
+        """Whether the run ended because `tol` was reached; see `status`."""
         return self.status == "converged"
 
     def certify(self, X, one_more: bool = False) -> Optimality:
         """How far the fit is from the best any factorization of this rank could reach (needs the data); `one_more`: and
-        how much any one more part could gain, with the present parts held."""
+        how much any one more part could gain, with the present parts held.
+
+        Examples
+        --------
+        >>> import partwise as pw
+        >>> X = pw.datasets.make_parts(20, 12, 3, noise=0.05, random_state=0).X
+        >>> known = pw.factorize(X, 3).certify(X)
+        >>> known.bound <= known.relative_error
+        True
+        """
         if self.unbounded:
             raise ValueError(self.unbounded)
         data = as_data(checked_data(X, any_order=True))
@@ -247,7 +288,16 @@ class Result:
         return write_report(self, path, **options)
 
     def save(self, path) -> Path:
-        """Write everything to one file, arrays and JSON, that `partwise.load` reads back exact to the bit."""
+        """Write everything to one file, arrays and JSON, that `partwise.load` reads back exact to the bit.
+
+        Examples
+        --------
+        >>> import os, tempfile, numpy as np, partwise as pw
+        >>> result = pw.factorize(pw.datasets.make_parts(20, 12, 3, random_state=0).X, 3)
+        >>> path = result.save(os.path.join(tempfile.mkdtemp(), "model.partwise"))
+        >>> np.array_equal(pw.load(path).H, result.H)
+        True
+        """
         from ..io import save  # noqa: PLC0415  # it is built on this class
 
         return save(self, path)

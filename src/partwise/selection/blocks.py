@@ -141,7 +141,15 @@ def seen_for(cell: Cell) -> list[Cell]:
 
 @dataclass(frozen=True)
 class Blocks(Method):
-    """Cut the rows along every mode into halves, and predict each cell from the parts of the opposite one."""
+    """Cut the rows along every mode into halves, and predict each cell from the parts of the opposite one.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(60, 40, 3, noise=0.1, random_state=0).X
+    >>> pw.select_rank(X, 5, method=pw.selection.Blocks(), n_repeats=1, n_starts=2).rank
+    3
+    """
 
     name = "blocks"
 

@@ -14,7 +14,17 @@ from .entries import WithEntrywise
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Monotone(WithEntrywise):
-    """Each component rises (or falls) from item to item: isotonic regression, by pooling adjacent violators."""
+    """Each component rises (or falls) from item to item: isotonic regression, by pooling adjacent violators.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> X = np.outer([1.0, 2.0, 4.0, 5.0], [1.0, 2.0, 3.0]) + [0.1, 0.0, 0.2]
+    >>> rising = pw.structures.NonNegative() & pw.structures.Monotone()
+    >>> result = pw.factorize(X, 1, structure_W=rising, random_state=0)
+    >>> bool((np.diff(result.W, axis=0) >= 0).all())
+    True
+    """
 
     decreasing: bool = False
     entries: Elementwise = field(default=FREE, init=False)
@@ -47,7 +57,19 @@ class Monotone(WithEntrywise):
 
 
 class Unimodal(Monotone):
-    """Each component rises to a peak and falls after it, wherever the peak is best (Stout 2008)."""
+    """Each component rises to a peak and falls after it, wherever the peak is best (Stout 2008).
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> planted = pw.datasets.make_fluorescence(6, 2, random_state=0)
+    >>> X = planted.X.sum(axis=2)  # spectra with one peak for each analyte
+    >>> peaks = pw.structures.NonNegative() & pw.structures.Unimodal()
+    >>> H = pw.factorize(X, 2, structure_H=peaks, random_state=0).H
+    >>> rising = [np.diff(h)[: h.argmax()] for h in H]
+    >>> bool(all((steps >= 0).all() for steps in rising))
+    True
+    """
 
     convex = False
 
@@ -63,7 +85,19 @@ class Unimodal(Monotone):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Smooth(WithEntrywise):
-    """The penalty `weight / 2 * sum of squared differences` between neighbouring items of each component."""
+    """The penalty `weight / 2 * sum of squared differences` between neighbouring items of each component.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> noise = np.random.default_rng(0).uniform(size=(50, 8))
+    >>> X = np.outer(np.sin(np.arange(50) / 8) ** 2, np.arange(8.0)) + noise
+    >>> smooth = pw.structures.NonNegative() & pw.structures.Smooth(50.0)
+    >>> unit = pw.structures.NonNegative() & pw.structures.UnitNorm()
+    >>> rough, even = (pw.factorize(X, 1, structure_W=W, structure_H=unit, random_state=0).W for W in (None, smooth))
+    >>> bool(np.abs(np.diff(even, axis=0)).sum() < np.abs(np.diff(rough, axis=0)).sum())
+    True
+    """
 
     weight: float
     entries: Elementwise = field(default=FREE, init=False)
