@@ -21,7 +21,7 @@ INSIDE = {
     "Holdout.measured",
     "Holdout.checked",
 }
-OPTIONAL = {"Result.to_tensorly", "Result.report"}  # need libraries that may not be there; docs/guide.md shows them
+OPTIONAL = {"Result.to_tensorly", "Result.report", "RankSelection.report"}  # need libraries; docs show them
 
 
 def public_names():

@@ -162,7 +162,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     At most two parts in a sample, with weights that add up to 1:
 
     >>> few = pw.structures.Simplex() & pw.structures.Sparse(2)
-    >>> result = pw.factorize(planted.X, 3, structure_W=few, random_state=0)
+    >>> result = pw.factorize(planted.X, 3, structure_W=few, n_init=1, random_state=0)
     >>> int((result.W > 0).sum(axis=1).max()), np.allclose(result.W.sum(axis=1), 1)
     (2, True)
     """

@@ -200,14 +200,6 @@ class RankSelection:
         Returns
         -------
         Path
-
-        Examples
-        --------
-        >>> import os, tempfile, partwise as pw
-        >>> X = pw.datasets.make_parts(40, 30, 2, noise=0.1, random_state=0).X
-        >>> path = os.path.join(tempfile.mkdtemp(), "rank.html")
-        >>> pw.select_rank(X, 2, n_repeats=1, n_starts=2).report(path).name
-        'rank.html'
         """
         from ..report import write_selection_report  # noqa: PLC0415  # needs the optional drawing libraries
 

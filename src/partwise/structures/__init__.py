@@ -3,7 +3,7 @@
 >>> import partwise as pw
 >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
 >>> few = pw.structures.NonNegative() & pw.structures.Sparse(2)
->>> result = pw.factorize(X, 3, structure_W=few, random_state=0)
+>>> result = pw.factorize(X, 3, structure_W=few, n_init=1, tol=0.01, random_state=0)
 >>> int((result.W != 0).sum(axis=1).max())
 2
 """

@@ -24,7 +24,7 @@ class Columns(Structure):
     >>> import partwise as pw
     >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
     >>> first = pw.structures.Columns({0: pw.structures.Sparse(2, per="component")})
-    >>> result = pw.factorize(X, 3, structure_H=pw.structures.NonNegative() & first, random_state=0)
+    >>> result = pw.factorize(X, 3, structure_H=pw.structures.NonNegative() & first, n_init=1, tol=0.01, random_state=0)
     >>> int((result.H[0] != 0).sum())
     2
     """

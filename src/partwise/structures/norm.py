@@ -55,7 +55,8 @@ class UnitNorm(FixedSize):
     --------
     >>> import numpy as np, partwise as pw
     >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
-    >>> result = pw.factorize(X, 3, structure_H=pw.structures.NonNegative() & pw.structures.UnitNorm(), random_state=0)
+    >>> unit = pw.structures.NonNegative() & pw.structures.UnitNorm()
+    >>> result = pw.factorize(X, 3, structure_H=unit, n_init=1, tol=0.01, random_state=0)
     >>> np.linalg.norm(result.H, axis=1).round(6)
     array([1., 1., 1.])
     """
@@ -116,7 +117,8 @@ class Simplex(FixedSize):
     --------
     >>> import partwise as pw
     >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
-    >>> result = pw.factorize(X, 3, structure_W=pw.structures.Simplex(), random_state=0)  # shares of each sample
+    >>> shares = pw.structures.Simplex()
+    >>> result = pw.factorize(X, 3, structure_W=shares, n_init=1, tol=0.01, random_state=0)
     >>> result.W.sum(axis=1)[:4].round(6)
     array([1., 1., 1., 1.])
     """
@@ -186,7 +188,7 @@ class Hoyer(Vectors):
     --------
     >>> import partwise as pw
     >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
-    >>> result = pw.factorize(X, 3, structure_H=pw.structures.Hoyer(0.6), random_state=0)
+    >>> result = pw.factorize(X, 3, structure_H=pw.structures.Hoyer(0.6), n_init=1, tol=0.01, random_state=0)
     >>> pw.metrics.sparsity(result.H).round(6)
     array([0.6, 0.6, 0.6])
     """

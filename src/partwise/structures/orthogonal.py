@@ -45,9 +45,9 @@ class OrthogonalTo(CoupledColumns):
     >>> import partwise as pw
     >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
     >>> apart = pw.structures.NonNegative() & pw.structures.OrthogonalTo(0, nonzeros=4)
-    >>> H = pw.factorize(X, 3, structure_H=apart, random_state=0).H
-    >>> (H[0] @ H[1:].T).round(12), int((H[0] != 0).sum())
-    (array([0., 0.]), 4)
+    >>> H = pw.factorize(X, 3, structure_H=apart, n_init=1, tol=0.01, random_state=0).H
+    >>> (H[0] @ H[1:].T).round(12), int((H[0] != 0).sum()) <= 4
+    (array([0., 0.]), True)
     """
 
     component: int
@@ -186,7 +186,7 @@ class Orthogonal(CoupledColumns):
     >>> import partwise as pw
     >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
     >>> groups = pw.structures.NonNegative() & pw.structures.Orthogonal()
-    >>> result = pw.factorize(X, 3, structure_H=groups, random_state=0)
+    >>> result = pw.factorize(X, 3, structure_H=groups, n_init=1, tol=0.01, random_state=0)
     >>> int((result.H != 0).sum(axis=0).max())  # every feature is in one part at most
     1
     """

@@ -21,7 +21,7 @@ class Monotone(WithEntrywise):
     >>> import numpy as np, partwise as pw
     >>> X = np.outer([1.0, 2.0, 4.0, 5.0], [1.0, 2.0, 3.0]) + [0.1, 0.0, 0.2]
     >>> rising = pw.structures.NonNegative() & pw.structures.Monotone()
-    >>> result = pw.factorize(X, 1, structure_W=rising, random_state=0)
+    >>> result = pw.factorize(X, 1, structure_W=rising, n_init=1, tol=0.01, random_state=0)
     >>> bool((np.diff(result.W, axis=0) >= 0).all())
     True
     """
@@ -63,9 +63,9 @@ class Unimodal(Monotone):
     --------
     >>> import numpy as np, partwise as pw
     >>> planted = pw.datasets.make_fluorescence(6, 2, random_state=0)
-    >>> X = planted.X.sum(axis=2)  # spectra with one peak for each analyte
+    >>> X = planted.X.sum(axis=2)[:, ::8]  # spectra with one peak for each analyte
     >>> peaks = pw.structures.NonNegative() & pw.structures.Unimodal()
-    >>> H = pw.factorize(X, 2, structure_H=peaks, random_state=0).H
+    >>> H = pw.factorize(X, 2, structure_H=peaks, n_init=1, tol=0.01, random_state=0).H
     >>> rising = [np.diff(h)[: h.argmax()] for h in H]
     >>> bool(all((steps >= 0).all() for steps in rising))
     True
@@ -90,11 +90,10 @@ class Smooth(WithEntrywise):
     Examples
     --------
     >>> import numpy as np, partwise as pw
-    >>> noise = np.random.default_rng(0).uniform(size=(50, 8))
-    >>> X = np.outer(np.sin(np.arange(50) / 8) ** 2, np.arange(8.0)) + noise
-    >>> smooth = pw.structures.NonNegative() & pw.structures.Smooth(50.0)
-    >>> unit = pw.structures.NonNegative() & pw.structures.UnitNorm()
-    >>> rough, even = (pw.factorize(X, 1, structure_W=W, structure_H=unit, random_state=0).W for W in (None, smooth))
+    >>> X = np.outer(np.sin(np.arange(20) / 4) ** 2, np.ones(4)) + np.random.default_rng(0).uniform(size=(20, 4))
+    >>> smooth = pw.structures.NonNegative() & pw.structures.Smooth(5.0)
+    >>> held = pw.structures.Fixed(np.ones((1, 4)))
+    >>> rough, even = (pw.factorize(X, 1, structure_W=W, structure_H=held).W for W in (None, smooth))
     >>> bool(np.abs(np.diff(even, axis=0)).sum() < np.abs(np.diff(rough, axis=0)).sum())
     True
     """

@@ -24,7 +24,7 @@ class Sparse(Vectors):
     >>> import partwise as pw
     >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
     >>> few = pw.structures.NonNegative() & pw.structures.Sparse(4, per="component")
-    >>> result = pw.factorize(X, 3, structure_H=few, random_state=0)
+    >>> result = pw.factorize(X, 3, structure_H=few, n_init=1, tol=0.01, random_state=0)
     >>> (result.H != 0).sum(axis=1)
     array([4, 4, 4])
     """
@@ -44,7 +44,7 @@ class Pattern(Vectors):
     >>> import partwise as pw
     >>> X = pw.datasets.make_parts(20, 12, 4, random_state=0).X
     >>> one_of_each = pw.structures.NonNegative() & pw.structures.Pattern([2, 2], 1)
-    >>> result = pw.factorize(X, 4, structure_W=one_of_each, random_state=0)
+    >>> result = pw.factorize(X, 4, structure_W=one_of_each, n_init=1, tol=0.01, random_state=0)
     >>> int((result.W[:, :2] != 0).sum(axis=1).max()), int((result.W[:, 2:] != 0).sum(axis=1).max())
     (1, 1)
     """
@@ -78,7 +78,7 @@ class EqualNonzeros(Vectors):
     >>> import partwise as pw
     >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
     >>> pairs = pw.structures.NonNegative() & pw.structures.EqualNonzeros(2)
-    >>> result = pw.factorize(X, 3, structure_W=pairs, random_state=0)
+    >>> result = pw.factorize(X, 3, structure_W=pairs, n_init=1, tol=0.01, random_state=0)
     >>> sorted({len(set(row[row > 0])) for row in result.W})  # different nonzero values in a sample
     [0, 1]
     """
