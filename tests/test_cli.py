@@ -643,4 +643,11 @@ def test_tables_of_solvers_and_structures_are_those_of_the_registry(capsys):
     assert main(["structures"]) == 0
     said = capsys.readouterr().out
     assert all(f"\n{registry.EXAMPLES.get(name, name)} " in said for name in registry.STRUCTURES)
-    assert "frobenius, l1     `a` is 0 or 1" in said
+    assert "frobenius, l1     Every entry is 0 or 1" in said
+
+
+@pytest.mark.parametrize("command, offered", [("fit", True), ("stability", True), ("rank", False)])
+def test_symmetric_models_are_offered_where_they_are_taken(command, offered, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert ("--symmetric" in capsys.readouterr().out) == offered

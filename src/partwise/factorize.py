@@ -212,9 +212,8 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
             run.failure.result = result  # type: ignore[attr-defined]
         raise run.failure
     warn_if_unfinished(run, control.limits)
-    warn_if_unreached(certified)
     warn_if_wild(wild)
-    warn_if_infeasible(certified, stated)
+    warn_of_factors(problem, certified, stated)
     return result
 
 
@@ -313,6 +312,12 @@ def stated_structure(stated, name: str) -> Structure:
         raise type(error)(f"for {name}: {error}") from error
 
 
+def warn_of_factors(problem: Problem, certified: Certificate, stated: tuple[Structure, ...]) -> None:
+    warn_if_unreached(certified)
+    warn_if_zero(problem, certified)
+    warn_if_infeasible(certified, stated)
+
+
 def warn_if_infeasible(certified: Certificate, stated: tuple[Structure, ...]) -> None:
     for name, violation, structure in zip(factor_names(len(stated)), certified.violations, stated, strict=True):
         if violation > 0:
@@ -330,6 +335,28 @@ def warn_if_unreached(certified: Certificate) -> None:
             "counted with a model at a tiny share of X. The parts that are held are 0 there (features that were not "
             "seen before? then leave them out, or fit again with them), or the start or the bounds keep them at 0."
         )
+
+
+def warn_if_zero(problem: Problem, certified: Certificate) -> None:
+    """Of components that came out zero although nothing asks for it: no penalty, no structure, no lack of data."""
+    n_zero, n_nonzero = len(certified.zero_components), problem.rank - len(certified.zero_components)
+    if n_zero and n_nonzero and is_plain(problem) and problem.rank < complete_rank(problem):
+        warn(
+            f"{n_zero} of the {problem.rank} parts {'is' if n_zero == 1 else 'are'} zero (see result.certificate): the "
+            f"run found no use for {'it' if n_zero == 1 else 'them'}. Take {n_nonzero} parts, or try other starts: "
+            "init='random' with n_init=5."
+        )
+
+
+def is_plain(problem: Problem) -> bool:
+    """Whether factors are to be nonnegative, or free, and nothing else."""
+    return all(s.elementwise is not None and s.elementwise.plain for s in problem.structures)
+
+
+def complete_rank(problem: Problem) -> int:
+    """With how many parts `X I` or `I X` is a model: the smaller side of X, or the number of fibers of a tensor along
+    its longest mode."""
+    return math.prod(problem.data.shape) // max(problem.data.shape)
 
 
 def course(control: Control, solver, starts: list[Init]) -> dict:
@@ -360,12 +387,9 @@ def make_result(problem: Problem, run: Run, certified: Certificate, stated: tupl
 
 
 def warn_if_overcomplete(problem: Problem, solver: Solver) -> None:
-    """Where `X I` and `I X` are answers: more parts than the smaller side of X, or a tensor has fibers along its
-    longest mode, which nothing else is wanted of."""
-    shape, matrix = problem.data.shape, len(problem.data.shape) == 2
-    most = math.prod(shape) // max(shape)
-    plain = all(s.elementwise is not None and s.elementwise.plain for s in problem.structures)
-    if problem.rank > most and plain and not problem.symmetric and not solver.rank_is_limit:
+    """Where X itself is a model, and nothing else is wanted of the factors."""
+    matrix, most = len(problem.data.shape) == 2, complete_rank(problem)
+    if problem.rank > most and is_plain(problem) and not problem.symmetric and not solver.rank_is_limit:
         model, limit = (
             ("W H", "min(X.shape)") if matrix else ("the model", "the number of fibers along its longest mode")
         )

@@ -16,7 +16,7 @@ from ..result.plots import check_image_shape
 from ..result.provenance import differences
 from .arguments import NUMBER, SCALES, SECONDS, WHOLE, HelpFormatter, image_shape, scale
 from .deliver import checked_new_file, checked_output, deliver
-from .options import add_counts, add_course, add_data, add_force, add_model, counts_of, opened, stated
+from .options import add_counts, add_course, add_data, add_force, add_model, add_symmetric, counts_of, opened, stated
 from .source import recorded
 
 
@@ -39,6 +39,7 @@ def add(commands) -> None:
         help="repeat the fit of this result.json or model.partwise, with its file and options unless others are given",
     )
     add_model(fit_)
+    add_symmetric(fit_)
     add_counts(fit_)
     fit_.add_argument(
         "--impute", metavar="FILE", help="write the data with missing entries filled in to this .csv or .tsv"

@@ -242,7 +242,7 @@ class NonNegative(Elementwise):
 
 
 class Free(Elementwise):
-    """Any sign, no penalty: with it on one factor the other is still nonnegative (semi-NMF), and X may have any sign.
+    """Any sign, no penalty. With it on one factor the other stays nonnegative (semi-NMF), and X may have any sign.
 
     Examples
     --------
@@ -325,8 +325,9 @@ class Box(Elementwise):
 
 
 class Fixed(Elementwise):
-    """Entries held at `values`, an array in the factor's own shape; NaN leaves an entry free, to be nonnegative only if
-    that is said too. An array with fewer parts than the rank holds the first parts and leaves the others free.
+    """Entries held at `values`, an array in the factor's own shape; NaN leaves an entry free. An array with fewer parts
+    than the rank holds the first parts and leaves the others free. Entries that are free may have any sign, unless it
+    is combined with `NonNegative()`.
 
     Examples
     --------
