@@ -141,7 +141,7 @@ def data_from(weights, parts: Factors) -> np.ndarray:
     rank = parts[0].shape[1]
     if given.shape[1] != rank:
         raise ValueError(
-            f"inverse_transform takes W of shape (n_samples, {rank}), as transform gives them; got shape {given.shape}"
+            f"inverse_transform takes weights of shape (n_samples, {rank}), as transform gives them; got shape {given.shape}"
         )
     W = given.toarray() if issparse(given) else given
     return (W @ khatri_rao(parts).T).reshape(len(W), *(len(B) for B in parts))
