@@ -22,20 +22,20 @@ WIDE = pw.factorize(X, 101, structure_H="nonnegative & l1(1)", max_iter=1, tol=0
 
 @pytest.mark.usefixtures("plain_pictures")
 def test_build_is_plain_facts():
-    page = build(RESULT, "Title", image_shape=(3, 4), feature_names=[f"f{j}" for j in range(12)])
+    page = build(RESULT, "Title", feature_names=[f"f{j}" for j in range(12)])
     assert page["headline"].startswith("30 × 12 data in 3 parts")
-    assert page["good"]
-    assert len(page["table"]) == 3
-    heaviest = page["table"][0]["top"][0].split(", ")
-    assert heaviest[0] == f"f{np.argmax(RESULT.H[0])}"
-    assert sum(float(line["share"].rstrip("%")) for line in page["table"]) == pytest.approx(100, abs=0.3)
+    assert page["quality"]["good"]
+    lines = page["found"]["table"]["lines"]
+    assert len(lines) == len(page["found"]["cards"]) == 3
+    assert lines[0]["top"][0].split(", ")[0] == f"f{np.argmax(RESULT.H[0])}"
+    assert sum(float(line["share"].rstrip("%")) for line in lines) == pytest.approx(100, abs=0.3)
 
 
 def test_page_is_one_file_and_escapes_names(tmp_path):
     names = ["<script>alert(1)</script>"] * 12
     path = RESULT.report(tmp_path / "page.html", title="A & B <b>", feature_names=names)
     text = path.read_text()
-    assert "<script>" not in text
+    assert "<script>alert" not in text
     assert "A &amp; B &lt;b&gt;" in text
     assert "http" not in text.replace("http-equiv", "")
 
@@ -75,7 +75,7 @@ def test_names_as_people_have_them(names, tmp_path):
     write_result(RESULT, tmp_path, feature_names=names)
     modes = json.loads((tmp_path / "result.json").read_text())["modes"]
     assert modes[1]["labels"] == [str(name) for name in names]
-    assert build(RESULT, "Title", feature_names=names)["named"]
+    assert build(RESULT, "Title", feature_names=names)["found"]["table"]["named"] == ["features"]
 
 
 def test_places_that_cannot_be_written(tmp_path, monkeypatch):
@@ -102,7 +102,9 @@ def test_places_that_cannot_be_written(tmp_path, monkeypatch):
 def test_unfinished_runs_are_not_painted_green():
     with pytest.warns(match="Maximum number of iterations"):
         unfinished = pw.factorize(make_parts(30, 12, 3, noise=0.2, random_state=0).X, 3, max_iter=2, tol=1e-9)
-    assert not build(unfinished, "Title")["good"]
+    quality = build(unfinished, "Title")["quality"]
+    assert not quality["good"]
+    assert any("has not converged within the iterations allowed" in one["text"] for one in quality["statements"])
 
 
 def test_pictures():

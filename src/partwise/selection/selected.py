@@ -158,8 +158,8 @@ class RankSelection:
         return Plots(self)
 
     def report(self, path, **options) -> Path:
-        """Write a page with the sentence, the curve, the table and the parts, which `options` are of: `title`,
-        `image_shape`, `columns`, `feature_names`, as for the report of a result."""
+        """Write a page with the sentence, the curve, the table and the parts, which `options` are of: those
+        of `Result.report`."""
         from ..report import write_selection_report  # noqa: PLC0415  # needs the optional drawing libraries
 
         return write_selection_report(self, path, **options)
