@@ -68,7 +68,7 @@ def test_the_bar_fills_with_time_where_that_is_up_first():
 def test_the_longest_line_has_room_in_80_columns(capsys):
     with Bar(Limits(tol=1e-4), 100_000, 10) as bar:
         bar.drawn = -1.0
-        bar(9, Record(99_999, 1.0, 1.2345678e+06, 1.2345e-3))
+        bar(9, Record(99_999, 1.0, 1.2345678e06, 1.2345e-3))
     assert max(map(len, capsys.readouterr().err.split("\r"))) < 80
 
 

@@ -11,6 +11,8 @@ import pytest
 
 import partwise as pw
 from partwise.cli import main
+from partwise.cli.page import labels_in
+from partwise.data.names import Mode
 from partwise.datasets import make_parts, make_swimmer
 from partwise.io import write_result
 from partwise.report import build
@@ -146,3 +148,66 @@ def test_no_line_is_drawn_where_a_solver_gives_no_stationarity():
     assert np.isfinite(line.get_ydata()).sum() == 2
     assert len(line.get_ydata()) == 61
     assert line.get_marker() == "."
+
+
+def test_a_page_of_100000_samples_is_small(tmp_path):
+    rng = np.random.default_rng(0)
+    factors = rng.gamma(0.3, size=(100_000, 20)), rng.gamma(0.1, size=(30_000, 20))
+    modes = (
+        Mode("cells", tuple(f"cell {i}" for i in range(100_000))),
+        Mode("genes", tuple(f"G{j}" for j in range(30_000))),
+    )
+    result = replace(RESULT, factors=factors, modes=modes)
+    page = result.report(tmp_path / "page.html", labels=rng.integers(0, 8, 100_000))
+    assert page.stat().st_size < 5e6
+    assert "cell 9" in page.read_text()
+
+
+NAMES = tuple(f"s{i}" for i in range(4))
+LABELS = {
+    "a line each": ("red\nblue\nred\nblue\n", None),
+    "with a heading": ("colour\nred\nblue\nred\nblue\n", NAMES),
+    "by name": ("s3,blue\ns2,red\ns1,blue\ns0,red\n", NAMES),
+    "by name, with a heading": ("sample\tcolour\ns0\tred\ns1\tblue\ns2\tred\ns3\tblue", NAMES),
+}
+
+
+@pytest.mark.parametrize("text, names", LABELS.values(), ids=LABELS)
+def test_labels_of_samples_in_files(text, names, tmp_path):
+    (tmp_path / "labels.csv").write_text(text)
+    assert labels_in(str(tmp_path / "labels.csv"), 4, names) == ["red", "blue"] * 2
+
+
+def test_labels_by_name_are_complete(tmp_path):
+    (tmp_path / "labels.csv").write_text("s0,red\ns2,blue\n")
+    with pytest.raises(ValueError, match="2 of 4 samples have no label, 's1' for one"):
+        labels_in(str(tmp_path / "labels.csv"), 4, NAMES)
+
+
+def test_the_page_of_a_saved_result(tmp_path, monkeypatch, plain_pictures):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame(X, index=[f"s{i}" for i in range(30)]).to_csv("x.csv")
+    (tmp_path / "labels.csv").write_text("red\nblue\n" * 15)
+    labels = ["--labels", "labels.csv"]
+    assert main(["fit", "x.csv", "--rank", "3", "--out", "out", "--show", "list", *labels]) == 0
+    group = '<th scope="row">blue</th><td class="number">15</td>'
+    assert group in (tmp_path / "out" / "report.html").read_text()
+    assert main(["report", "out/model.partwise", "x.csv", "--out", "again.html", *labels]) == 0
+    page = (tmp_path / "again.html").read_text()
+    assert group in page
+    assert "Where the model fails" in page
+    assert main(["report", "out/model.partwise", "--out", "brief.html"]) == 0
+    assert "Where the model fails" not in (tmp_path / "brief.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [(b"red\n" * 7, "it has 7 labels, and there are 30 samples"), (b"\xff", "cannot be read as labels")],
+)
+def test_labels_that_do_not_fit_are_refused_before_the_fit(text, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", X)
+    (tmp_path / "labels.txt").write_bytes(text)
+    assert main(["fit", "x.npy", "--rank", "3", "--out", "out", "--labels", "labels.txt"]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..result import Result
 
 TOP = 12  # rows, columns or slices that are named
-SHOWN = 4  # samples that are drawn beside their model
+SHOWN = 4  # images that are drawn beside their model, of the worst and of typical ones; half as many curves
 
 
 def residual(result: Result, X, image_shape=None, *, show=None, missing: str | None = "nan", mask=None, weights=None):
@@ -61,10 +61,10 @@ def shares(result: Result, found: Residual):
     return fig
 
 
-def examples_of(found: Residual) -> list[tuple[str, int]]:
+def examples_of(found: Residual, count: int = SHOWN) -> list[tuple[str, int]]:
     """The rows that lose most, and typical ones: what to call them, and their places among the rows looked at."""
     order = np.argsort(-found.losses[0], kind="stable")
-    half = min(SHOWN, len(order) // 2 or 1)
+    half = min(count, len(order) // 2 or 1)
     middle = len(order) // 2
     typical = order[middle : middle + half]
     return [("worst", int(i)) for i in order[:half]] + [("typical", int(i)) for i in typical if i not in order[:half]]
@@ -90,7 +90,7 @@ def beside_images(result: Result, found: Residual, image_shape):
 
 def beside_curves(result: Result, found: Residual):
     """Data and model of some samples, over each other."""
-    chosen, place = examples_of(found), axis_of(result.names[1])
+    chosen, place = examples_of(found, SHOWN // 2), axis_of(result.names[1])
     rows = (len(chosen) + 1) // 2
     fig = new_figure(7.2, 1.5 * rows)
     axes = np.ravel(fig.subplots(rows, 2, squeeze=False))
