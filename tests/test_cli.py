@@ -57,8 +57,8 @@ def test_fit_reads_files(name, writer, tmp_path, capsys):
     assert about["certificate"]["feasible"]
     assert about["optimality"]["rigorous"]
     page = (out / "report.html").read_text()
-    assert "data:image/png;base64," in page
-    assert ("heaviest features" in page) == (name in ("named.csv", "header.csv"))
+    assert "Where the model fails" in page
+    assert ('id="search"' in page) == (name in ("named.csv", "header.csv"))
     assert "converged" in capsys.readouterr().out
 
 
@@ -603,7 +603,7 @@ def test_every_output_says_where_it_comes_from(fitted, capsys):
         assert {"solver", "init", "tol", "max_iter", "rank"} <= set(about["settings"])
         model = pw.load((fitted / path).with_name("model.partwise"))
         assert model.provenance.as_dict() == about
-        assert about["data"]["fingerprint"] in json.dumps(report.build(model, "Title")["facts"])
+        assert about["data"]["fingerprint"] in json.dumps(report.build(model, "Title")["provenance"])
 
 
 INFO = {

@@ -203,7 +203,10 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
             about: dict = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives), "modes": named}
             about |= {"n_missing": math.prod(data.shape) - given.n_observed, "weighted": given.weighted}
             settings = {"rank": rank, "max_iter": max_iter, **course(control, chosen, starts)}
-            about["provenance"] = provenance_of(factorize, said, given, settings)
+            about |= {
+                "provenance": provenance_of(factorize, said, given, settings),
+                "compile_seconds": control.clock.compiling,
+            }
             result = make_result(problem, run, certified, stated, about)
         if interrupts.came():
             run, result = replace(run, status="interrupted"), replace(result, status="interrupted")

@@ -112,14 +112,13 @@ class Divergence(Loss):
         return None
 
     def value(self, X, Y, weights=1.0):
-        X, Y = np.asarray(X, dtype=np.float64), self.floored(X, np.asarray(Y, dtype=np.float64))
         if self.beta == 2 and np.ndim(weights) == 0:
-            difference = (X - Y).ravel()
+            difference = (np.asarray(X, dtype=np.float64) - np.asarray(Y, dtype=np.float64)).ravel()
             return 0.5 * float(weights) * float(difference @ difference)
-        return float(np.sum(weights * self.divergence(X, Y)))
+        return float(np.sum(weights * self.entrywise(X, Y)))
 
-    def divergence(self, X, Y):
-        """Of each entry."""
+    def entrywise(self, X, Y):
+        X, Y = np.asarray(X, dtype=np.float64), self.floored(X, np.asarray(Y, dtype=np.float64))
         beta = self.beta
         if beta == 2:
             return np.square(X - Y) / 2
@@ -216,6 +215,7 @@ class Frobenius(Divergence):
     """
 
     beta = 2.0
+    says = "least squares: differences count by their squares"
 
 
 @dataclass(frozen=True)
@@ -232,6 +232,7 @@ class KL(Divergence):
     """
 
     beta = 1.0
+    says = "Kullback-Leibler divergence: the loss of counts"
 
 
 @dataclass(frozen=True)
@@ -248,6 +249,7 @@ class ItakuraSaito(Divergence):
     """
 
     beta = 0.0
+    says = "Itakura-Saito divergence: relative errors count, as in power spectra"
 
 
 @dataclass(frozen=True)
@@ -264,6 +266,7 @@ class Beta(Divergence):
     """
 
     beta: float
+    says = "beta-divergence: between squared and relative errors, by its beta"
 
     def __post_init__(self):
         if not is_number(self.beta) or not np.isfinite(self.beta):

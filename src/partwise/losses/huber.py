@@ -51,6 +51,7 @@ class Huber(Loss):
     kernels = ("expansion", "losses")
     updates = frozenset({"gcd", "hals", "newton", "palm"})
     degree = 2.0
+    says = "Huber's loss: least squares for noise, absolute differences for gross errors"
     start = "random"  # singular vectors follow gross errors, and fits from there do not get away from these
 
     def __post_init__(self):
@@ -81,9 +82,12 @@ class Huber(Loss):
         return self if self.delta is None else Huber(in_units(self.delta, exponent))
 
     def value(self, X, Y, weights=1.0):
+        return float(np.sum(weights * self.entrywise(X, Y)))
+
+    def entrywise(self, X, Y):
         size = np.abs(np.asarray(X, dtype=np.float64) - np.asarray(Y, dtype=np.float64))
         within = np.minimum(size, self.known)
-        return float(np.sum(weights * (within * (size - within / 2))))
+        return within * (size - within / 2)
 
     def gradient(self, X, Y):
         return np.clip(Y - X, -self.known, self.known)

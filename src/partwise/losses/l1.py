@@ -38,6 +38,7 @@ class L1(Loss):
     error_power = 1.0
     start = "smooth-l1"
     explains = "the sum of |X|"
+    says = "absolute differences: gross errors in a few entries do not bend the parts"
 
     def __post_init__(self):
         if not is_between(self.zero_weight, 0, 1):
@@ -59,8 +60,10 @@ class L1(Loss):
         return None
 
     def value(self, X, Y, weights=None):
-        X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
-        return float(np.sum((self.weights(X) if weights is None else weights) * np.abs(X - Y)))
+        return float(np.sum((self.weights(X) if weights is None else weights) * self.entrywise(X, Y)))
+
+    def entrywise(self, X, Y):
+        return np.abs(np.asarray(X, dtype=np.float64) - np.asarray(Y, dtype=np.float64))
 
     def gradient(self, X, Y):
         return np.sign(Y - X) * self.weights(X).astype(np.asarray(Y).dtype)

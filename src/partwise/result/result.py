@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from ..structures import Structure
 from . import plots
 from .certificate import Certificate, Optimality, optimality
 from .certificate import one_more as one_more_part
+from .html import result_html
 from .impute import MOST_ENTRIES, filled_in
 from .provenance import Provenance
 from .transform import data_from, transformed
@@ -64,6 +67,7 @@ class Result:
     n_missing: int = 0  # entries of X that are missing, or have weight 0
     weighted: bool = False  # entries that count do so by weights that differ
     provenance: Provenance | None = None  # what was called, of which data, and when
+    compile_seconds: float = 0.0  # of getting kernels ready, which the times of `history` leave out
 
     @property
     def W(self) -> np.ndarray:
@@ -278,11 +282,40 @@ class Result:
 
     @property
     def plot(self) -> Plots:
-        """Pictures: `result.plot.parts(image_shape)`, `.modes()`, `.convergence()`, `.path()`."""
+        """Pictures, matplotlib Figures that a notebook shows by itself: `result.plot.parts(image_shape)`,
+        `.features()`, `.codes(labels)`, `.modes()`, `.residual(X)`, `.convergence()`, `.path()`."""
         return Plots(self)
 
-    def report(self, path, **options):
-        """Write a page with the parts, the convergence curve and the certificate; see `partwise.report`."""
+    def report(self, path, **options) -> Path:
+        """Write a page about this result, one file that needs no network and no scripts: what was asked, what was
+        found, who has it, how good it is, how the run went, and where it comes from.
+
+        Parameters
+        ----------
+        path : str or Path
+            An .html file.
+        title : str
+        X : array-like or sparse, optional
+            The data: for where the model fails, and for samples beside their model. Entries that count are stated by
+            `missing`, `mask` and `weights`, as in `partwise.factorize`.
+        labels : sequence, optional
+            One label for each sample, such as a cell type: shares of parts are shown by them.
+        image_shape : (height, width), optional
+            Of samples that are images; `columns`: images of parts in a row.
+        show : "image", "curve" or "list", optional
+            How parts are shown; without it, by what they look like.
+        feature_names : sequence of str, optional
+            Where the data have none of their own.
+        optimality : Optimality, optional
+            What `certify(X)` returned.
+
+        Examples
+        --------
+        >>> import partwise as pw
+        >>> digits = pw.datasets.load_digits()
+        >>> result = pw.factorize(digits.X, 10, random_state=0)
+        >>> page = result.report("digits.html", X=digits.X, image_shape=digits.image_shape)  # doctest: +SKIP
+        """
         from ..report import write_report  # noqa: PLC0415  # needs the optional drawing libraries
 
         return write_report(self, path, **options)
@@ -307,6 +340,9 @@ class Result:
             f"<partwise result: {' x '.join(map(str, self.shape))}{self.kind} in {counted(self.rank, 'part')}, "
             f"{self.quality}, {self.status} after {counted(self.n_iter, 'iteration')} of {self.solver}>"
         )
+
+    def _repr_html_(self) -> str:
+        return result_html(self)
 
     @property
     def kind(self) -> str:
@@ -348,20 +384,26 @@ def unit_factors(factors: Factors) -> Factors:
     return tuple(unit_columns(A)[0].astype(A.dtype, copy=False) for A in factors)
 
 
+def drawn_by(function: Callable) -> Callable:
+    """A picture of a result as a method of its `plot`, with the words of the function."""
+
+    @wraps(function)
+    def method(self, *args, **options):
+        return function(self.result, *args, **options)
+
+    return method
+
+
 @dataclass(frozen=True)
 class Plots:
     """The functions of `partwise.result.plots` on one result."""
 
     result: Result
 
-    def parts(self, image_shape=None, columns=None):
-        return plots.parts(self.result, image_shape, columns)
-
-    def modes(self):
-        return plots.modes(self.result)
-
-    def convergence(self):
-        return plots.convergence(self.result)
-
-    def path(self):
-        return plots.path(self.result)
+    parts = drawn_by(plots.parts)
+    features = drawn_by(plots.features)
+    codes = drawn_by(plots.codes)
+    modes = drawn_by(plots.modes)
+    residual = drawn_by(plots.residual)
+    convergence = drawn_by(plots.convergence)
+    path = drawn_by(plots.path)

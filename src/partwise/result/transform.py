@@ -137,11 +137,12 @@ def check_slices(shape: tuple[int, ...], fitted: tuple[int, ...]) -> None:
 
 def data_from(weights, parts: Factors) -> np.ndarray:
     """Rows, or slices, from weights as `transform` gives them, (n, rank): `weights @ H` for a matrix."""
-    given = checked_data(weights, "W")
+    given = checked_data(weights, "weights")
     rank = parts[0].shape[1]
     if given.shape[1] != rank:
         raise ValueError(
-            f"inverse_transform takes weights of shape (n_samples, {rank}), as transform gives them; got shape {given.shape}"
+            f"inverse_transform takes weights of shape (n_samples, {rank}), as transform gives them; got shape "
+            f"{given.shape}"
         )
     W = given.toarray() if issparse(given) else given
     return (W @ khatri_rao(parts).T).reshape(len(W), *(len(B) for B in parts))

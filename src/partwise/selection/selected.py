@@ -195,7 +195,7 @@ class RankSelection:
         path : str or Path
             The file to write.
         **options
-            `title`, `image_shape`, `columns`, `feature_names`, as for the report of a result.
+            Those of `Result.report`.
 
         Returns
         -------

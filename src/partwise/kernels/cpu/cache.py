@@ -31,6 +31,8 @@ from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from ..compiling import STOPWATCH
+
 HERE = Path(__file__).parent
 OUTSIDE = (HERE.parent / "records.py", HERE.parents[1] / "losses" / "beta.py")  # other files that kernels are made of
 KEPT = 6  # folders in one place, those used last: of other versions, and of a developer's edits
@@ -74,13 +76,14 @@ class KernelCache(NullCache):
         return self.folder / f"{self.name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.nbc"
 
     def load_overload(self, sig, target_context):
-        target_context.refresh()
-        key = sig, target_context.codegen().magic_tuple()
-        try:
-            kept, parts = pickle.loads(self.file(key).read_bytes())
-        except Exception:  # what a damaged file raises is anyone's guess
-            return None
-        return CompileResult._rebuild(target_context, *parts) if kept == key else None
+        with STOPWATCH.running():
+            target_context.refresh()
+            key = sig, target_context.codegen().magic_tuple()
+            try:
+                kept, parts = pickle.loads(self.file(key).read_bytes())
+            except Exception:  # what a damaged file raises is anyone's guess
+                return None
+            return CompileResult._rebuild(target_context, *parts) if kept == key else None
 
     def save_overload(self, sig, cres):
         if cres.library.has_dynamic_globals:  # addresses of this process
