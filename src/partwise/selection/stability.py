@@ -15,10 +15,10 @@ from ..checks import is_int
 from ..data.names import counted
 from ..data.validation import checked_random_state, checked_rank
 from ..errors import warn
-from ..factorize import warn_if_overcomplete, warn_if_unobserved
 from ..problem import Factors
 from ..registry import choose
 from ..result import Result
+from ..result.doubts import warn_if_overcomplete, warn_if_unobserved
 from ..run.progress import FitBar, watched
 from ..structures import Fixed
 from . import connectivity
