@@ -7,22 +7,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from numba.core import event
 
-
-class Stopwatch(event.Listener):
+class Stopwatch:
     """Runs while any kernel is made ready; one is compiled inside another, and several threads may be at it."""
 
     def __init__(self):
         self.total, self.depth, self.begun, self.lock = 0.0, 0, 0.0, threading.Lock()
 
-    def on_start(self, event):
+    def begin(self) -> None:
         with self.lock:
             if self.depth == 0:
                 self.begun = time.perf_counter()
             self.depth += 1
 
-    def on_end(self, event):
+    def end(self) -> None:
         with self.lock:
             self.depth -= 1
             if self.depth == 0:
@@ -30,15 +28,14 @@ class Stopwatch(event.Listener):
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        self.on_start(None)
+        self.begin()
         try:
             yield
         finally:
-            self.on_end(None)
+            self.end()
 
 
 STOPWATCH = Stopwatch()
-event.register("numba:compile", STOPWATCH)
 
 
 def compile_seconds() -> float:

@@ -27,6 +27,7 @@ from uuid import uuid4
 import llvmlite
 import numba
 import numpy as np
+from numba.core import event
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
@@ -59,6 +60,19 @@ def compiler(variant: str, inner: bool = False, **more: Any) -> Callable[[Callab
         return kernel
 
     return compiled
+
+
+class Compilations(event.Listener):
+    """Runs the stopwatch while Numba compiles."""
+
+    def on_start(self, event):
+        STOPWATCH.begin()
+
+    def on_end(self, event):
+        STOPWATCH.end()
+
+
+event.register("numba:compile", Compilations())
 
 
 class KernelCache(NullCache):
