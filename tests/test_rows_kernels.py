@@ -91,8 +91,9 @@ def box_of(lower=0.0, l1=0.0):
 def test_values_and_derivatives_count_entries_by_their_weights(kind, beta):
     rows, X, total, A, B = setting(kind, beta)
     Y = A @ B.T
-    (), (loss, missed) = of.losses(rows, A, Others(B), EntryLoss(beta))
+    (by_row,), (loss, missed) = of.losses(rows, A, Others(B), EntryLoss(beta))
     assert loss == pytest.approx(value(X, total, Y, beta), rel=1e-10)
+    assert by_row == pytest.approx([value(x, t, y, beta) for x, t, y in zip(X, total, Y, strict=True)], rel=1e-9)
     assert missed == 0
     (minus, plus, curvature), () = of.expansion(rows, A, Others(B), EntryLoss(beta))
     assert np.allclose(minus, (total * X * Y ** (beta - 2)) @ B, rtol=1e-10)

@@ -56,6 +56,7 @@ SOLVERS: dict[str, Any] = {
     "gcd": solvers.GCD,
     "newton_kl": solvers.NewtonKL,
     "newton": solvers.Newton,
+    "shared_newton": solvers.SharedNewton,
     "mu": solvers.MU,
     "mu_extrapolated": partial(solvers.MU, extrapolate=True),
     "weighted_median": solvers.WeightedMedian,

@@ -117,6 +117,7 @@ SOLVERS = {
     "newton_kl": solvers.NewtonKL(),
     "newton_kl, plain": solvers.NewtonKL(sweeps=1, extrapolate=False),
     "newton": solvers.Newton(),
+    "shared_newton": solvers.SharedNewton(),
     "newton, plain": solvers.Newton(steps=2, extrapolate=False),
     "mu": solvers.MU(),
     "mu_extrapolated": solvers.MU(extrapolate=True),

@@ -50,11 +50,12 @@ class NMF(MatrixModel):
         passed to `fit_transform`. None: "nndsvda" if n_components <= min(n_samples, n_features), else "random"; for the
         L1 loss "smooth-l1"; for solver="greedy" no parts at all.
     solver : str or Solver
-        "auto" for the best that applies, "hals", "gcd", "newton_kl", "newton", "mu_extrapolated", "weighted_median",
-        "admm", "palm", "mixed_norm", "greedy", or a configured solver. scikit-learn's "cd" and "mu" say which losses
-        may be minimised there, least squares or all, and stand for "auto" here, so that programs run faster as they
-        are; `result_.solver` says what ran. Their very updates are `solvers.HALS(sweeps=1, extrapolate=False)` and
-        `solvers.MU()`, which "mu" stands for with init="custom", where zeros of W and H are to stay zeros.
+        "auto" for the best that applies, "hals", "gcd", "newton_kl", "newton", "shared_newton", "mu_extrapolated",
+        "weighted_median", "admm", "palm", "mixed_norm", "greedy", or a configured solver. scikit-learn's "cd" and "mu"
+        say which losses may be minimised there, least squares or all, and stand for "auto" here, so that programs run
+        faster as they are; `result_.solver` says what ran. Their very updates are
+        `solvers.HALS(sweeps=1, extrapolate=False)` and `solvers.MU()`, which "mu" stands for with init="custom", where
+        zeros of W and H are to stay zeros.
     beta_loss : str or float
         As in scikit-learn: "frobenius" (2), "kullback-leibler" (1), "itakura-saito" (0), or any number.
     tol : float

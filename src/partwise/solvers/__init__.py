@@ -17,6 +17,7 @@ from .mu import MU
 from .newton import Newton
 from .newton_kl import NewtonKL
 from .palm import PALM
+from .shared_newton import SharedNewton
 from .symmetric_cd import SymmetricCD
 from .symmetric_gn import SymmetricGN
 from .weighted_median import WeightedMedian
@@ -32,6 +33,7 @@ __all__ = [
     "MixedNorm",
     "Newton",
     "NewtonKL",
+    "SharedNewton",
     "Solver",
     "Step",
     "SymmetricCD",

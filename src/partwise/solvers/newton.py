@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from .. import kernels
 from ..checks import POSITIVE_INT
@@ -33,7 +34,7 @@ class Newton(RowDescent):
     steps: int = 1
     extrapolate: bool = True
 
-    kernels = ("newton", "extrapolate")
+    kernels: ClassVar[tuple[str, ...]] = ("newton", "extrapolate")
 
     def __post_init__(self):
         require(self, steps=POSITIVE_INT)

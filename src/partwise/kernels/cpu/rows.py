@@ -260,9 +260,18 @@ def loss_of(row, loss, base):
 def linear_term(X, A, others, rows=None):
     """`sum Y` of all or some rows under KL, as often as entries without a say of their own count: sums of the factors
     give that, and kernels add what others count more."""
-    base = (0.0 if X.full else X.unlisted) if X.weights.size or X.unlisted != 1 else 1.0
     A = A if rows is None or rows.size == len(A) else A[rows]
-    return base * float(A.sum(axis=0, dtype=np.float64) @ others.sums())
+    return linear_base(X) * float(A.sum(axis=0, dtype=np.float64) @ others.sums())
+
+
+def linear_terms(X, A, others):
+    """The same of each row."""
+    return linear_base(X) * (A @ others.sums())
+
+
+def linear_base(X):
+    """`base_of`, for what is not compiled."""
+    return (0.0 if X.full else X.unlisted) if X.weights.size or X.unlisted != 1 else 1.0
 
 
 # -- rows whose model does not reach their entries -----------------------------------------------------
