@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "docs/guide.md", "docs/structures.md", "docs/mixed_norm.md", "docs/greedy.md", "docs/tensors.md"]
-PAGES += ["docs/missing.md", "docs/rank.md", "docs/files.md"]
+PAGES += ["docs/missing.md", "docs/rank.md", "docs/files.md", "docs/single_cells.md"]
 
 
 @pytest.mark.parametrize("page", [PAGES[0], *(pytest.param(page, marks=pytest.mark.slow) for page in PAGES[1:])])
@@ -29,6 +29,7 @@ def test_examples_in_docstrings_run():
         "result.result",
         "selection.stability",
         "io.read",
+        "sc",
     ):
         failures, tests = doctest.testmod(importlib.import_module(f"partwise.{name}"))
         assert failures == 0

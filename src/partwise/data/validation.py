@@ -174,7 +174,13 @@ def annotated_matrix(X, name: str):
     if getattr(X, "isbacked", False):
         raise ValueError(f"{name} is an {type(X).__name__} object in a file: pass {name}.to_memory()")
     if X.X is None:
-        raise ValueError(f"{name} is an {type(X).__name__} object without a matrix, {name}.X is None: pass a layer")
+        layers = list(map(str, getattr(X, "layers", ())))
+        there = f"pass a layer, such as {name}.layers[{layers[0]!r}]" if layers else "and it has no layers"
+        told = f" (there are {', '.join(layers[:20])})" if len(layers) > 1 else ""
+        raise ValueError(
+            f"{name} is an {type(X).__name__} object without a matrix, {name}.X is None: {there}{told}"
+            + ("; partwise.sc.nmf takes layer=" if layers else "")
+        )
     return X.X
 
 
