@@ -105,7 +105,7 @@ def test_new_cells_are_projected_by_the_names_of_genes(adata, tmp_path):
     assert "X_nmf" in pw.sc.project(new, reference, layer="counts", copy=True).obsm
     with pytest.raises(ValueError, match="X lacks 10 of the 26 features that were fitted: 'gene 31'"):
         pw.sc.project(new[:, new.var_names < "gene 3"], reference)
-    with pytest.raises(ValueError, match="has no 'nmf' of partwise"):
+    with pytest.raises(ValueError, match="there is no 'nmf' of partwise"):
         pw.sc.project(reference, anndata.AnnData(counts()))
 
 

@@ -187,7 +187,7 @@ def top_genes(adata, n_genes: int = 20, *, key: str = "nmf", relevance: float = 
     Examples
     --------
     >>> import anndata, numpy as np, partwise as pw
-    >>> adata = anndata.AnnData(np.kron(np.eye(2), np.ones((4, 1))) @ [[9.0, 3, 0, 5], [0, 0, 8, 5]])
+    >>> adata = anndata.AnnData(np.kron(np.eye(2), np.ones((4, 1))) @ [[9.0, 6, 0, 5], [0, 0, 8, 5]])
     >>> adata.var_names = ["CD3D", "CD3E", "MS4A1", "ACTB"]
     >>> pw.sc.nmf(adata, 2)
     >>> pw.sc.top_genes(adata, 2)
