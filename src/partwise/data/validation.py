@@ -37,6 +37,8 @@ def checked_data(X, name="X", any_order=False, missing: str | None = NEVER):
     if isinstance(X, SparseTensor):
         X = checked_tensor(X, name)
         X = csr_array((X.values, tuple(X.coords.T)), shape=X.shape) if X.ndim == 2 else X
+    if issparse(X) and X.dtype.kind in "biu":  # by `check_array` the indices would be copied too
+        X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape, copy=False)
     try:
         if not isinstance(X, SparseTensor):
             X = check_array(
