@@ -84,6 +84,8 @@ def test_tables_without_names_where_they_are_asked_for(tmp_path):
     result = pw.factorize(X, 2, random_state=0)
     write_result(result, tmp_path)
     assert not list(tmp_path.glob("*.csv"))
+    with pytest.raises(ValueError, match="tables must be 'csv' or 'parquet', or None; got 'xlsx'"):
+        write_result(result, tmp_path, tables="xlsx")
     write_result(result, tmp_path, tables="csv")
     assert np.array_equal(read(tmp_path / "W.csv").X, result.W)
 

@@ -39,6 +39,8 @@ def write_result(
     """W.npy and H.npy, or what else the factors are called, as tables too where there are names (W.csv, H.csv) or
     `tables`, one of TABLES, says so, result.json, and model.partwise for `partwise.load`; in a folder, made if it does
     not exist."""
+    if tables not in (None, *TABLES):
+        raise ValueError(f"tables must be {' or '.join(map(repr, TABLES))}, or None; got {tables!r}")
     folder, result = checked_folder(folder), with_names(result, feature_names)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
