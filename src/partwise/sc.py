@@ -160,7 +160,7 @@ def project(adata, reference, *, key: str = "nmf", layer: str | None = None, cop
     return adata if copy else None
 
 
-def top_genes(adata, n_genes: int = 20, *, key: str = "nmf", relevance: float = 0.6):
+def top_genes(adata, n_genes: int = 20, *, key: str = "nmf", relevance: float = 0.3):
     """The genes that tell most of each program, one program a column.
 
     Genes are in the order of `relevance * log(h) + (1 - relevance) * log(h / p)`, h being the share of a gene in the
@@ -177,7 +177,7 @@ def top_genes(adata, n_genes: int = 20, *, key: str = "nmf", relevance: float = 
     key : str
         `key_added` of that run.
     relevance : float
-        Between 0 and 1.
+        Between 0 and 1. For words 0.6 is usual; for genes, of which a few hundred are in all cells, less serves better.
 
     Returns
     -------
