@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -136,6 +139,23 @@ def digits_picture() -> None:
     result.plot.parts(digits.image_shape, columns=8).savefig(DOCS / "digits.png", dpi=100)
 
 
+def report_picture() -> None:
+    """The beginning of a page, as a browser shows it; as it is where there is no browser."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        print("docs/report.png is left as it is: no Chromium on this machine")
+        return
+    digits = pw.datasets.load_digits()
+    result = pw.factorize(digits.X, 10, random_state=0)
+    with tempfile.TemporaryDirectory() as folder:
+        page = result.report(
+            Path(folder, "page.html"), title="Handwritten digits", X=digits.X, image_shape=digits.image_shape
+        )
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={folder}/user"]
+        options += ["--window-size=1100,1350", f"--screenshot={DOCS / 'report.png'}"]
+        subprocess.run([browser, *options, page.as_uri()], check=True, capture_output=True)
+
+
 def unequal_parts() -> np.ndarray:
     """Eight parts, the strongest seven times as strong as the weakest, and noise of 30%."""
     rng = np.random.default_rng(1)
@@ -165,5 +185,6 @@ if __name__ == "__main__":
     for name, make in PAGES.items():
         (DOCS / name).write_text(make(), encoding="utf-8")
     digits_picture()
+    report_picture()
     structures_picture()
     rank_pictures()

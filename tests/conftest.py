@@ -107,10 +107,8 @@ def pytest_sessionstart(session):
 @pytest.fixture
 def plain_pictures(monkeypatch):
     """Nothing is drawn, which takes longer than most fits."""
-    for name in ("parts", "modes", "convergence", "path"):
-        monkeypatch.setattr(f"partwise.result.plots.{name}", lambda *_, **__: None)
-    for page in ("build", "selection"):
-        monkeypatch.setattr(import_module(f"partwise.report.{page}"), "png", lambda figure: "data:image/png;base64,")
+    for page in ("found", "holders", "quality", "selection"):
+        monkeypatch.setattr(import_module(f"partwise.report.{page}"), "svg", lambda draw, about: "<svg></svg>")
 
 
 @pytest.fixture(autouse=True)

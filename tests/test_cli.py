@@ -57,8 +57,8 @@ def test_fit_reads_files(name, writer, tmp_path, capsys):
     assert about["certificate"]["feasible"]
     assert about["optimality"]["rigorous"]
     page = (out / "report.html").read_text()
-    assert "data:image/png;base64," in page
-    assert ("heaviest features" in page) == (name in ("named.csv", "header.csv"))
+    assert "Where the model fails" in page
+    assert ('id="search"' in page) == (name in ("named.csv", "header.csv"))
     assert "converged" in capsys.readouterr().out
 
 
@@ -611,7 +611,7 @@ def test_every_output_says_where_it_comes_from(fitted, capsys):
         assert {"solver", "init", "tol", "max_iter", "rank"} <= set(about["settings"])
         model = pw.load((fitted / path).with_name("model.partwise"))
         assert model.provenance.as_dict() == about
-        assert about["data"]["fingerprint"] in json.dumps(report.build(model, "Title")["facts"])
+        assert about["data"]["fingerprint"] in json.dumps(report.build(model, "Title")["provenance"])
 
 
 INFO = {
@@ -651,4 +651,11 @@ def test_tables_of_solvers_and_structures_are_those_of_the_registry(capsys):
     assert main(["structures"]) == 0
     said = capsys.readouterr().out
     assert all(f"\n{registry.EXAMPLES.get(name, name)} " in said for name in registry.STRUCTURES)
-    assert "frobenius, l1     `a` is 0 or 1" in said
+    assert "frobenius, l1     Every entry is 0 or 1" in said
+
+
+@pytest.mark.parametrize("command, offered", [("fit", True), ("stability", True), ("rank", False)])
+def test_symmetric_models_are_offered_where_they_are_taken(command, offered, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert ("--symmetric" in capsys.readouterr().out) == offered

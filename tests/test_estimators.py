@@ -22,6 +22,7 @@ from partwise.datasets import load_digits, make_parts
 
 PLANTED = make_parts(40, 12, 3, noise=0.05, random_state=0)
 X = PLANTED.X
+LITERAL = {"cd": solvers.HALS(sweeps=1, extrapolate=False), "mu": solvers.MU()}  # scikit-learn's updates
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
@@ -50,7 +51,7 @@ def test_attributes_of_scikit_learn_are_here():
 
 
 @pytest.mark.parametrize("alpha_W, alpha_H, l1_ratio", [(0, 0, 0), (0.01, "same", 0.3), (0.005, 0.003, 1.0)])
-@pytest.mark.parametrize("solver", ["cd", "mu"])
+@pytest.mark.parametrize("solver", LITERAL)
 def test_iterates_are_scikit_learns(solver, alpha_W, alpha_H, l1_ratio):
     """The same start, the same updates: after a few iterations the factors agree to rounding. (But for parts whose
     other half has died: scikit-learn leaves them where they were, at the price of their penalty; we take 0.)"""
@@ -66,7 +67,7 @@ def test_iterates_are_scikit_learns(solver, alpha_W, alpha_H, l1_ratio):
         "l1_ratio": l1_ratio,
     }
     theirs = sklearn.decomposition.non_negative_factorization(X, W.copy(), H.copy(), 3, **options)
-    ours = pw.non_negative_factorization(X, W, H, 3, **options)
+    ours = pw.non_negative_factorization(X, W, H, 3, **options | {"solver": LITERAL[solver]})
     alive = theirs[0].any(axis=0) & theirs[1].any(axis=1)
     assert alive.sum() >= 2
     assert np.allclose(ours[0], theirs[0] * alive, atol=1e-10)
@@ -261,8 +262,57 @@ def test_multiplicative_updates_leave_a_tiny_start():
     W, H = 1e-9 * rng.uniform(size=(40, 3)), 1e-9 * rng.uniform(size=(3, 12))
     options = {"init": "custom", "solver": "mu", "max_iter": 300, "tol": 0}
     theirs = sklearn.decomposition.non_negative_factorization(X, W.copy(), H.copy(), 3, **options)
-    ours = pw.non_negative_factorization(X, W, H, 3, **options)
+    ours = pw.non_negative_factorization(X, W, H, 3, **options | {"solver": solvers.MU()})
     assert np.allclose(ours[0] @ ours[1], theirs[0] @ theirs[1], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "solver, beta_loss, runs",
+    [
+        ("cd", "frobenius", "HALS"),
+        ("mu", "frobenius", "HALS"),
+        ("mu", "kullback-leibler", "Newton"),
+        ("mu", 0.5, "MU(extrapolate=True"),
+    ],
+)
+def test_scikit_learns_solvers_ask_for_a_loss(solver, beta_loss, runs):
+    """Programs written for scikit-learn get the best solver, in the function and in the class, and are told."""
+    options = {"beta_loss": beta_loss, "init": "nndsvda", "random_state": 0, "max_iter": 5}
+    Y = X + 0.1
+    model, best = (pw.NMF(3, solver=name, **options).fit(Y) for name in (solver, "auto"))
+    assert np.array_equal(model.components_, best.components_)
+    assert model.result_.solver == best.result_.solver
+    assert model.result_.solver.startswith(runs)
+    assert model.result_.reason == f"solver={solver!r} asks for a loss: {best.result_.reason}"
+    _, H, _ = pw.non_negative_factorization(Y, n_components=3, solver=solver, **options)
+    assert np.array_equal(H, model.components_)
+
+
+def test_zeros_of_a_custom_start_stay_zeros_with_mu():
+    """What users of multiplicative updates know of the parts, they say with zeros."""
+    rng = np.random.RandomState(0)
+    W, H = rng.uniform(size=(40, 3)), rng.uniform(size=(3, 12))
+    H[0, :6] = 0
+    options = {"init": "custom", "solver": "mu", "beta_loss": 1, "max_iter": 20, "tol": 0}
+    theirs = sklearn.decomposition.non_negative_factorization(X, W.copy(), H.copy(), 3, **options)
+    ours = pw.non_negative_factorization(X, W, H, 3, **options)
+    assert not ours[1][0, :6].any()
+    assert np.allclose(ours[1], theirs[1], rtol=1e-6)
+
+
+def test_parts_that_are_zero_can_be_held():
+    """As a penalty may leave them: then W is 0."""
+    W, _, _ = pw.non_negative_factorization(X, H=np.zeros((2, 12)), alpha_W=1.0, update_H=False)
+    assert not W.any()
+
+
+def test_only_literal_updates_warn_of_zeros_in_the_start():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        pw.NMF(3, init="nndsvd", solver="mu", max_iter=5).fit(X)
+    with pytest.warns(UserWarning, match="cannot update zeros present in the initialization"):
+        pw.NMF(3, init="nndsvd", solver=solvers.MU(), max_iter=5).fit(X)
 
 
 def test_nonnegativity_is_always_added():

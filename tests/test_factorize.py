@@ -14,7 +14,7 @@ import partwise as pw
 from partwise import registry, solvers
 from partwise import structures as s
 from partwise.data import as_data
-from partwise.datasets import make_parts
+from partwise.datasets import make_cp, make_parts
 from partwise.errors import IncompatibleError
 from partwise.losses import Frobenius
 from partwise.problem import pose
@@ -552,3 +552,21 @@ def test_sort_and_scale_leave_structures_alone():
 
 def test_repr_is_short():
     assert re.match(r"<partwise result: 30 x 20 in 3 parts, relative error", repr(pw.factorize(X, 3)))
+
+
+def test_parts_that_come_out_zero_are_told_of(recwarn):
+    """Unless they were asked for: by penalties, by a solver that may stop short of the rank, or by too many parts."""
+    T = np.random.default_rng(0).poisson(3 * make_cp((12, 10, 8), 3, random_state=5).X)
+    words = {"loss": "kl", "init": "random", "random_state": 0}
+    start = [np.random.RandomState(0).uniform(size=(n, 3)) for n in T.shape]
+    start[0][:, 2] = 0
+    with pytest.warns(UserWarning, match=r"^1 of the 3 parts is zero .*Take 2 parts, or try other starts"):
+        result = pw.factorize(T, 3, loss="kl", init=start, solver="mu", max_iter=50)
+    assert result.certificate.zero_components == (2,)
+    recwarn.clear()
+    heavy = s.NonNegative() & s.L1(100.0)
+    pw.factorize(T, 3, **words, structures=[heavy] * 3, max_iter=500)
+    pw.factorize(np.ones((9, 8)), 3, solver="greedy")
+    with pytest.warns(UserWarning, match="rank 6 is above"):
+        pw.factorize(np.eye(5), 6, loss="kl", init=(np.eye(5, 6), np.eye(6, 5)))
+    assert not [warning for warning in recwarn if "zero" in str(warning.message)]

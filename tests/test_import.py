@@ -33,6 +33,7 @@ def test_optional_and_compiled_modules_wait_until_they_are_needed():
 # what is taken from inside of Numba and llvmlite, which may change with any version: `pyproject.toml` bounds these
 INSIDE = {
     "kernels/cpu/cache.py": {
+        "numba.core": ["event"],
         "numba.core.caching": ["NullCache"],
         "numba.core.compiler": ["CompileResult"],
         "numba.core.serialize": ["dumps"],
@@ -64,10 +65,12 @@ def test_what_is_taken_from_inside_of_numba():
 def test_what_else_is_used_inside_of_numba():
     """Methods and attributes that no import names."""
     from numba import njit
+    from numba.core import event
     from numba.core.caching import NullCache
     from numba.core.compiler import CompileResult
     from numba.core.registry import cpu_target
 
+    assert all(hasattr(event, name) for name in ("Listener", "register"))
     assert isinstance(njit(lambda x: x, _nrt=False)._cache, NullCache)
     assert all(hasattr(NullCache, name) for name in ("cache_path", "load_overload", "save_overload"))
     assert all(hasattr(CompileResult, name) for name in ("_reduce", "_rebuild", "codegen", "library"))

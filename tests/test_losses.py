@@ -69,7 +69,7 @@ def test_multiplicative_updates_are_scikit_learns(beta, store):
     options = {"init": "custom", "solver": "mu", "beta_loss": beta, "max_iter": 9, "tol": 0}
     V = store(X + 0.01)
     theirs = sklearn.decomposition.non_negative_factorization(V, W.copy(), H.copy(), 3, **options)
-    ours = pw.non_negative_factorization(V, W, H, 3, **options)
+    ours = pw.non_negative_factorization(V, W, H, 3, **options | {"solver": pw.solvers.MU()})
     assert np.allclose(ours[0] @ ours[1], theirs[0] @ theirs[1], rtol=1e-6)
 
 

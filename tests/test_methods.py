@@ -16,7 +16,7 @@ from partwise.data.part import part
 from partwise.holdout import model_at
 from partwise.selection import base
 from partwise.selection.base import Test as Entries  # pytest collects what is called Test
-from partwise.selection.base import cosines, total
+from partwise.selection.base import total
 from partwise.selection.blocks import Blocks
 from partwise.selection.rule import Window
 from partwise.selection.setting import Setting
@@ -225,7 +225,6 @@ def test_cells_are_predicted_from_parts_without_noise(shape, monkeypatch):
     monkeypatch.setattr("partwise.selection.setting.PATH_TOL", 1e-6)
     found = path("blocks", X, (1, 2), "frobenius", structures=free)
     assert found[2].held_out.sum() < 1e-4 * found[1].held_out.sum()
-    assert found[2].likeness.shape == (len(shape) * 2 ** (len(shape) - 1), 2)
 
 
 def test_penalties_weigh_as_much_in_a_cell_as_in_X():
@@ -347,8 +346,3 @@ def test_no_prediction_is_larger_than_what_was_seen():
     wild = np.full((6, 1), 1e6), np.ones((5, 1))
     expected = test.losses(pw.losses.Frobenius(), capped)
     np.testing.assert_array_equal(test.judged(pw.losses.Frobenius(), wild, wild)[0], expected)
-
-
-def test_cosines_of_parts_that_are_missing():
-    A = np.eye(5)[:, :3]
-    np.testing.assert_allclose(cosines(A, 7 * A[:, [2, 0]], 4), [1, 1, 0, 0])

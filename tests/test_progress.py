@@ -15,7 +15,7 @@ import pytest
 import partwise as pw
 from partwise.datasets import make_parts
 from partwise.run.limits import Limits
-from partwise.run.progress import Bar, clock_face
+from partwise.run.progress import Bar
 from partwise.run.records import Record
 
 X = make_parts(60, 50, 4, noise=0.1, random_state=0).X
@@ -29,12 +29,11 @@ def test_silent_where_nobody_looks(capsys):
 def test_what_the_bar_says(capsys):
     pw.factorize(X, 3, init="random", n_init=2, max_iter=400, tol=1e-12, time_limit=60, random_state=0, progress=True)
     text = capsys.readouterr().err
-    assert "start 1 of 2" in text
-    assert re.search(
-        r"iterations \[.*it/s, objective [\d.e+-]+, stationarity [\d.e+-]+, tol 1e-12, at most .* left\]", text
-    )
+    assert "start 1/2" in text
+    assert re.search(r"\[00:\d\d, \d+ it, objective [\d.e+-]+, \de-\d\d to 1e-12\]", text)
     assert text.endswith("\r")  # the line is wiped
     assert text.rsplit("\r", 2)[1].strip() == ""
+    assert max(map(len, text.split("\r"))) < 80
 
 
 def test_a_bar_for_one_start_does_not_count_starts(capsys):
@@ -42,18 +41,40 @@ def test_a_bar_for_one_start_does_not_count_starts(capsys):
     assert "start" not in capsys.readouterr().err
 
 
-def test_time_left_is_the_least_that_is_known():
-    with Bar(Limits(time_limit=1000.0), 100, 1) as bar:
-        assert bar.seconds_left(Record(10, 2.0, 1.0, 1.0)) == pytest.approx(18.0)  # 90 iterations of 0.2 s
-        assert bar.seconds_left(Record(10, 500.0, 1.0, 1.0)) == pytest.approx(1000, abs=5)
-    with Bar(Limits(), 100, 1) as bar:
-        assert bar.seconds_left(Record(1, 2.0, 1.0, 1.0)) is None
-    assert [clock_face(t) for t in (5, 65, 3725)] == ["00:05", "01:05", "1:02:05"]
+def shares_done(bar, stationarities):
+    records = [Record(n + 1, 0.0, 1.0, s) for n, s in enumerate(stationarities)]
+    with bar:
+        for record in records:
+            bar(0, record)
+            yield bar.done
+
+
+def test_the_bar_fills_as_the_stationarity_falls_to_tol_and_never_empties():
+    done = list(shares_done(Bar(Limits(tol=1e-4), 1000, 1), [1.0, 1e-1, 1e-2, 1e-1, 1e-3, 1e-4, 1e-5]))
+    assert done == pytest.approx([0, 0.25, 0.5, 0.5, 0.75, 1, 1])
+
+
+def test_the_bar_fills_with_iterations_where_no_stationarity_is_known():
+    assert list(shares_done(Bar(Limits(tol=1e-4), 4, 1), [np.inf] * 3)) == pytest.approx([0.25, 0.5, 0.75])
+    assert list(shares_done(Bar(Limits(tol=0), 4, 1), [1e-3] * 3)) == pytest.approx([0.25, 0.5, 0.75])
+
+
+def test_the_bar_fills_with_time_where_that_is_up_first():
+    bar = Bar(Limits(tol=1e-4, time_limit=100.0), 1000, 1)
+    bar.begin -= 80
+    assert list(shares_done(bar, [1.0, 1e-1])) == pytest.approx([0.8, 0.8], abs=0.01)
+
+
+def test_the_longest_line_has_room_in_80_columns(capsys):
+    with Bar(Limits(tol=1e-4), 100_000, 10) as bar:
+        bar.drawn = -1.0
+        bar(9, Record(99_999, 1.0, 1.2345678e06, 1.2345e-3))
+    assert max(map(len, capsys.readouterr().err.split("\r"))) < 80
 
 
 def seen_in_a_terminal(command, folder):
     leader, follower = pty.openpty()
-    termios.tcsetwinsize(follower, (24, 150))
+    termios.tcsetwinsize(follower, (24, 80))
     with subprocess.Popen(command, cwd=folder, stdin=follower, stdout=follower, stderr=follower) as process:
         os.close(follower)
         seen = b""

@@ -11,6 +11,8 @@ import pytest
 
 import partwise as pw
 from partwise.cli import main
+from partwise.cli.page import labels_in
+from partwise.data.names import Mode
 from partwise.datasets import make_parts, make_swimmer
 from partwise.io import write_result
 from partwise.report import build
@@ -22,20 +24,20 @@ WIDE = pw.factorize(X, 101, structure_H="nonnegative & l1(1)", max_iter=1, tol=0
 
 @pytest.mark.usefixtures("plain_pictures")
 def test_build_is_plain_facts():
-    page = build(RESULT, "Title", image_shape=(3, 4), feature_names=[f"f{j}" for j in range(12)])
+    page = build(RESULT, "Title", feature_names=[f"f{j}" for j in range(12)])
     assert page["headline"].startswith("30 × 12 data in 3 parts")
-    assert page["good"]
-    assert len(page["table"]) == 3
-    heaviest = page["table"][0]["top"][0].split(", ")
-    assert heaviest[0] == f"f{np.argmax(RESULT.H[0])}"
-    assert sum(float(line["share"].rstrip("%")) for line in page["table"]) == pytest.approx(100, abs=0.3)
+    assert page["quality"]["good"]
+    lines = page["found"]["table"]["lines"]
+    assert len(lines) == len(page["found"]["cards"]) == 3
+    assert lines[0]["top"][0].split(", ")[0] == f"f{np.argmax(RESULT.H[0])}"
+    assert sum(float(line["share"].rstrip("%")) for line in lines) == pytest.approx(100, abs=0.3)
 
 
 def test_page_is_one_file_and_escapes_names(tmp_path):
     names = ["<script>alert(1)</script>"] * 12
     path = RESULT.report(tmp_path / "page.html", title="A & B <b>", feature_names=names)
     text = path.read_text()
-    assert "<script>" not in text
+    assert "<script>alert" not in text
     assert "A &amp; B &lt;b&gt;" in text
     assert "http" not in text.replace("http-equiv", "")
 
@@ -75,7 +77,7 @@ def test_names_as_people_have_them(names, tmp_path):
     write_result(RESULT, tmp_path, feature_names=names)
     modes = json.loads((tmp_path / "result.json").read_text())["modes"]
     assert modes[1]["labels"] == [str(name) for name in names]
-    assert build(RESULT, "Title", feature_names=names)["named"]
+    assert build(RESULT, "Title", feature_names=names)["found"]["table"]["named"] == ["features"]
 
 
 def test_places_that_cannot_be_written(tmp_path, monkeypatch):
@@ -102,7 +104,9 @@ def test_places_that_cannot_be_written(tmp_path, monkeypatch):
 def test_unfinished_runs_are_not_painted_green():
     with pytest.warns(match="Maximum number of iterations"):
         unfinished = pw.factorize(make_parts(30, 12, 3, noise=0.2, random_state=0).X, 3, max_iter=2, tol=1e-9)
-    assert not build(unfinished, "Title")["good"]
+    quality = build(unfinished, "Title")["quality"]
+    assert not quality["good"]
+    assert any("has not converged within the iterations allowed" in one["text"] for one in quality["statements"])
 
 
 def test_pictures():
@@ -144,3 +148,66 @@ def test_no_line_is_drawn_where_a_solver_gives_no_stationarity():
     assert np.isfinite(line.get_ydata()).sum() == 2
     assert len(line.get_ydata()) == 61
     assert line.get_marker() == "."
+
+
+def test_a_page_of_100000_samples_is_small(tmp_path):
+    rng = np.random.default_rng(0)
+    factors = rng.gamma(0.3, size=(100_000, 20)), rng.gamma(0.1, size=(30_000, 20))
+    modes = (
+        Mode("cells", tuple(f"cell {i}" for i in range(100_000))),
+        Mode("genes", tuple(f"G{j}" for j in range(30_000))),
+    )
+    result = replace(RESULT, factors=factors, modes=modes)
+    page = result.report(tmp_path / "page.html", labels=rng.integers(0, 8, 100_000))
+    assert page.stat().st_size < 5e6
+    assert "cell 9" in page.read_text()
+
+
+NAMES = tuple(f"s{i}" for i in range(4))
+LABELS = {
+    "a line each": ("red\nblue\nred\nblue\n", None),
+    "with a heading": ("colour\nred\nblue\nred\nblue\n", NAMES),
+    "by name": ("s3,blue\ns2,red\ns1,blue\ns0,red\n", NAMES),
+    "by name, with a heading": ("sample\tcolour\ns0\tred\ns1\tblue\ns2\tred\ns3\tblue", NAMES),
+}
+
+
+@pytest.mark.parametrize("text, names", LABELS.values(), ids=LABELS)
+def test_labels_of_samples_in_files(text, names, tmp_path):
+    (tmp_path / "labels.csv").write_text(text)
+    assert labels_in(str(tmp_path / "labels.csv"), 4, names) == ["red", "blue"] * 2
+
+
+def test_labels_by_name_are_complete(tmp_path):
+    (tmp_path / "labels.csv").write_text("s0,red\ns2,blue\n")
+    with pytest.raises(ValueError, match="2 of 4 samples have no label, 's1' for one"):
+        labels_in(str(tmp_path / "labels.csv"), 4, NAMES)
+
+
+def test_the_page_of_a_saved_result(tmp_path, monkeypatch, plain_pictures):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame(X, index=[f"s{i}" for i in range(30)]).to_csv("x.csv")
+    (tmp_path / "labels.csv").write_text("red\nblue\n" * 15)
+    labels = ["--labels", "labels.csv"]
+    assert main(["fit", "x.csv", "--rank", "3", "--out", "out", "--show", "list", *labels]) == 0
+    group = '<th scope="row">blue</th><td class="number">15</td>'
+    assert group in (tmp_path / "out" / "report.html").read_text()
+    assert main(["report", "out/model.partwise", "x.csv", "--out", "again.html", *labels]) == 0
+    page = (tmp_path / "again.html").read_text()
+    assert group in page
+    assert "Where the model fails" in page
+    assert main(["report", "out/model.partwise", "--out", "brief.html"]) == 0
+    assert "Where the model fails" not in (tmp_path / "brief.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [(b"red\n" * 7, "it has 7 labels, and there are 30 samples"), (b"\xff", "cannot be read as labels")],
+)
+def test_labels_that_do_not_fit_are_refused_before_the_fit(text, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", X)
+    (tmp_path / "labels.txt").write_bytes(text)
+    assert main(["fit", "x.npy", "--rank", "3", "--out", "out", "--labels", "labels.txt"]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -146,15 +146,16 @@ def test_nothing_of_the_size_of_a_dense_x_is_made():
 
 
 @pytest.mark.usefixtures("plain_pictures")
-def test_the_share_is_told_everywhere(tmp_path, capsys):
+def test_the_share_is_told_everywhere(tmp_path, capsys, plain_pictures):
     result = fit(COUNTS, "kl")
     share = f"{result.explained:.1%} of the deviance explained"
     assert share in repr(result)
     assert summary(result)["explained"] == result.explained
     page = build(result, "Title")
     assert share in page["headline"]
-    assert dict(page["facts"])["explained"] == f"{result.explained:.2%} of the deviance"
-    assert dict(build(fit(COUNTS, "frobenius"), "Title")["facts"])["explained"].endswith("of |X|^2")
+    assert page["quality"]["statements"][0]["text"] == f"The model explains {result.explained:.1%} of the deviance."
+    squares = build(fit(COUNTS, "frobenius"), "Title")["quality"]["statements"][0]["text"]
+    assert "% of |X|^2; its relative error is 0." in squares
     assert load(result.save(tmp_path / "result.partwise")).explained == result.explained
     np.save(tmp_path / "x.npy", COUNTS)
     assert main(["fit", str(tmp_path / "x.npy"), "--rank", "2", "--loss", "kl", "--out", str(tmp_path / "out")]) == 0
@@ -241,24 +242,27 @@ def test_modes_are_carried_along(tmp_path):
 
 
 @pytest.mark.usefixtures("plain_pictures")
-def test_a_page_of_three_modes(tmp_path):
+def test_a_page_of_three_modes(tmp_path, plain_pictures):
     result = three_factors(modes=MODES)
     page = build(result, "Title")
-    assert page["modes"] == ["person", "nm", "day"]
-    assert page["named"] == ["person", "nm"]
-    first = page["table"][0]
-    assert first["top"][0].split(", ")[0] == f"p{np.argmax(result.factors[0][:, 0])}"
-    assert first["top"][1] == str(MODES[1].labels[np.argmax(result.factors[1][:, 0])])
+    table = page["found"]["table"]
+    assert table["modes"] == ["person", "nm", "day"]
+    assert table["named"] == ["nm", "day"]
+    first = table["lines"][0]
+    assert first["top"][0].split(", ")[0] == f"{MODES[1].labels[np.argmax(result.factors[1][:, 0])]:g}"
     assert first["used"][2] == "100.0%"
+    assert [mode["mode"] for mode in page["found"]["cards"][0]["modes"]] == ["nm", "day"]
+    samples = page["holders"]["top"][0]["samples"]
+    assert samples[0]["name"] == f"p{np.argmax(result.factors[0][:, 0])}"
     text = result.report(tmp_path / "page.html").read_text()
-    assert "heaviest person" in text and "day used" in text and "sparsity" not in text
+    assert "weighs most: nm" in text and "day used" in text
     for options in ({"image_shape": (3, 4)}, {"columns": 2}, {"feature_names": list("abc")}):
         with pytest.raises(ValueError, match=f"{next(iter(options))} is for matrices, and X has 3 modes"):
             result.report(tmp_path / "other.html", **options)
     tied = replace(result, factors=(np.ones((4, 2)),) * 3, symmetric=True, modes=())
-    assert dict(build(tied, "Title")["facts"])["model"] == "X ~ [[A, ..., A]], A being all factors"
-    many = replace(result, factors=tuple(np.ones((n, 50)) for n in result.shape))
-    assert build(many, "Title")["parts"] is None
+    assert dict(build(tied, "Title")["asked"])["model"] == "X ~ [[A, ..., A]], A being all factors"
+    many = replace(result, factors=tuple(np.ones((n, 70)) for n in result.shape))
+    assert build(many, "Title")["found"]["not_shown"] == 10
 
 
 def test_all_modes_in_one_picture():
@@ -301,10 +305,10 @@ def test_dollars_are_no_formula(tmp_path):
         assert figure.axes[mode].get_title() == odd.name
 
 
-def test_factorize_takes_names_of_modes():
+def test_factorize_takes_names_of_modes(plain_pictures):
     result = fit(COUNTS, "frobenius", modes={"gene": None, "day": range(12)})
     assert result.modes == (Mode("gene"), Mode("day", tuple(range(12))))
-    assert build(result, "Title")["named"] == ["day"]
+    assert build(result, "Title")["found"]["table"]["named"] == ["day"]
     assert fit(COUNTS, "frobenius").modes == ()
     with pytest.raises(ValueError, match="the mode 'day' has size 12, and there are 3 labels for it"):
         fit(COUNTS, "frobenius", modes={"gene": None, "day": range(3)})

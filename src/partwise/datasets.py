@@ -1,4 +1,10 @@
-"""Data to try things on, generated here or carried by scikit-learn."""
+"""Data to try things on, generated here or carried by scikit-learn.
+
+>>> import partwise as pw
+>>> planted = pw.datasets.make_parts(20, 12, 3, random_state=0)
+>>> planted.X.shape, planted.W.shape, planted.H.shape
+((20, 12), (20, 3), (3, 12))
+"""
 
 from __future__ import annotations
 
@@ -13,6 +19,24 @@ from sklearn.utils import check_random_state
 from .data.names import letters
 from .data.tensor import SparseTensor
 
+__all__ = [
+    "Contacts",
+    "Parts",
+    "Planted",
+    "load_digits",
+    "make_binary_parts",
+    "make_contacts",
+    "make_cp",
+    "make_fluorescence",
+    "make_parts",
+    "make_sparse_codes",
+    "make_swimmer",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 def local_archive(name: str) -> Path | None:
     """A data set that cannot be passed on, such as "classic3": the file `classic3.npz` in the folder that the
@@ -23,7 +47,15 @@ def local_archive(name: str) -> Path | None:
 
 
 class Parts(NamedTuple):
-    """Data with the parts it is made of: `X = W @ H` (plus noise where asked for)."""
+    """Data with the parts it is made of: `X = W @ H` (plus noise where asked for).
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> planted = pw.datasets.make_parts(20, 12, 3, random_state=0)
+    >>> np.allclose(planted.X, planted.W @ planted.H)
+    True
+    """
 
     X: np.ndarray
     W: np.ndarray
@@ -36,6 +68,13 @@ def make_swimmer() -> Parts:
 
     16 limbs of 5 pixels and a torso of 17; each image is the torso and one position of each limb. H holds the 17
     parts, the torso last, W the 0/1 choice.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> swimmer = pw.datasets.make_swimmer()
+    >>> swimmer.X.shape, swimmer.H.shape, swimmer.image_shape
+    ((256, 1024), (17, 1024), (32, 32))
     """
     directions = {  # quadrant: the four ways a limb can point, as (row, column) steps
         (-1, -1): [(-1, 0), (-1, -1), (0, -1), (1, -1)],
@@ -61,7 +100,15 @@ def make_swimmer() -> Parts:
 
 def make_parts(n_samples=100, n_features=80, rank=5, *, zeros=0.5, noise=0.0, outliers=0.0, random_state=None) -> Parts:
     """A planted factorization: uniform W and H with a share of `zeros`, normal noise of relative size `noise` on X, cut
-    at 0, and a share of `outliers` among its entries, anything up to five times the largest."""
+    at 0, and a share of `outliers` among its entries, anything up to five times the largest.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> planted = pw.datasets.make_parts(60, 40, 4, noise=0.1, random_state=0)
+    >>> planted.X.shape, planted.H.shape
+    ((60, 40), (4, 40))
+    """
     rng = check_random_state(random_state)
     W, H = (
         rng.uniform(size=shape) * (rng.uniform(size=shape) >= zeros)
@@ -75,7 +122,15 @@ def make_parts(n_samples=100, n_features=80, rank=5, *, zeros=0.5, noise=0.0, ou
 
 def make_binary_parts(n_samples=100, n_features=80, rank=5, *, share=0.1, flips=0.0, random_state=None) -> Parts:
     """0/1 parts that overlap a little: W and H with a `share` of ones, X their Boolean product, where a share of
-    `flips` is wrong."""
+    `flips` is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> planted = pw.datasets.make_binary_parts(60, 40, 4, flips=0.01, random_state=0)
+    >>> np.unique(planted.X)
+    array([0., 1.])
+    """
     rng = check_random_state(random_state)
     W, H = (rng.uniform(size=shape) < share for shape in ((n_samples, rank), (rank, n_features)))
     X = (W.astype(np.float64) @ H > 0) ^ (rng.uniform(size=(n_samples, n_features)) < flips)
@@ -84,7 +139,15 @@ def make_binary_parts(n_samples=100, n_features=80, rank=5, *, share=0.1, flips=
 
 def make_sparse_codes(n_samples=300, n_features=20, rank=30, *, nonzeros=3, noise=0.0, random_state=None) -> Parts:
     """Sparse combinations of random atoms: H normal with rows of norm 1, W with `nonzeros` normal entries in each row,
-    at random places, normal noise of relative size `noise` on X."""
+    at random places, normal noise of relative size `noise` on X.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> planted = pw.datasets.make_sparse_codes(60, 10, 15, nonzeros=2, random_state=0)
+    >>> planted.X.shape, set((planted.W != 0).sum(axis=1).tolist())
+    ((60, 10), {2})
+    """
     rng = check_random_state(random_state)
     H = rng.standard_normal((rank, n_features))
     H /= np.linalg.norm(H, axis=1, keepdims=True)
@@ -97,7 +160,15 @@ def make_sparse_codes(n_samples=300, n_features=20, rank=30, *, nonzeros=3, nois
 
 
 class Planted(NamedTuple):
-    """A tensor with the factors it is made of, tall, one for each mode (plus noise where asked for)."""
+    """A tensor with the factors it is made of, tall, one for each mode (plus noise where asked for).
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> planted = pw.datasets.make_cp((6, 5, 4), 2, random_state=0)
+    >>> planted.X.shape, [A.shape for A in planted.factors]
+    ((6, 5, 4), [(6, 2), (5, 2), (4, 2)])
+    """
 
     X: np.ndarray | SparseTensor
     factors: tuple[np.ndarray, ...]
@@ -107,7 +178,15 @@ class Planted(NamedTuple):
 def make_cp(shape=(30, 25, 20), rank=5, *, zeros=0.5, noise=0.0, sparse=False, random_state=None) -> Planted:
     """A planted CP model of any order: uniform factors with a share of `zeros`, no column without a nonzero, and normal
     noise of relative size `noise` on X, cut at 0. `sparse`: X is a `SparseTensor`, of which only nonzeros have noise;
-    never held in full, so it may be large where there are many zeros."""
+    never held in full, so it may be large where there are many zeros.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> planted = pw.datasets.make_cp((60, 50, 40), 3, zeros=0.9, sparse=True, random_state=0)
+    >>> type(planted.X).__name__, planted.X.shape
+    ('SparseTensor', (60, 50, 40))
+    """
     rng = check_random_state(random_state)
     factors = tuple(rng.uniform(size=(n, rank)) * (rng.uniform(size=(n, rank)) >= zeros) for n in shape)
     for A in factors:
@@ -137,6 +216,13 @@ def make_fluorescence(n_samples=5, n_analytes=3, *, noise=0.01, random_state=Non
 
     The first samples hold one analyte each, the others are mixtures. Factors are the concentrations and the two kinds
     of spectra, which have a largest entry of 1; the wavelengths, in nm, are in `modes`.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> planted = pw.datasets.make_fluorescence(random_state=0)
+    >>> planted.X.shape, list(planted.modes)
+    ((5, 201, 61), ['sample', 'emission', 'excitation'])
     """
     rng = check_random_state(random_state)
     emission, excitation = np.arange(250.0, 451), np.arange(240.0, 301)
@@ -158,7 +244,15 @@ def band(x: np.ndarray, centre: np.ndarray, width) -> np.ndarray:
 
 
 class Contacts(NamedTuple):
-    """How often people met: counts at coordinates (person, person, time), each meeting from both sides."""
+    """How often people met: counts at coordinates (person, person, time), each meeting from both sides.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> contacts = pw.datasets.make_contacts(12, 3, 8, meetings=200, random_state=0)
+    >>> contacts.X.shape, contacts.groups.tolist()
+    ((12, 12, 8), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
+    """
 
     coords: np.ndarray
     values: np.ndarray
@@ -173,7 +267,15 @@ class Contacts(NamedTuple):
 
 def make_contacts(n_people=60, n_groups=5, n_times=40, *, meetings=8000, mixing=0.1, random_state=None) -> Contacts:
     """Contacts in a school: people meet within their group, which has lessons of its own, and a share of `mixing` with
-    anybody at any time. `meetings`: about how many there are in all. Counts are Poisson."""
+    anybody at any time. `meetings`: about how many there are in all. Counts are Poisson.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> contacts = pw.datasets.make_contacts(12, 3, 8, meetings=200, random_state=0)
+    >>> type(contacts.X).__name__, contacts.schedule.shape
+    ('SparseTensor', (8, 3))
+    """
     rng = check_random_state(random_state)
     groups = np.sort(np.arange(n_people) % n_groups)
     # each group is busy in about half of the lessons, which last four times
@@ -194,7 +296,14 @@ def make_contacts(n_people=60, n_groups=5, n_times=40, *, meetings=8000, mixing=
 
 
 def load_digits() -> Parts:
-    """The 1797 handwritten digits, 8 x 8, that scikit-learn carries; W and H are empty, the parts are unknown."""
+    """The 1797 handwritten digits, 8 x 8, that scikit-learn carries; W and H are empty, the parts are unknown.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> pw.datasets.load_digits().X.shape
+    (1797, 64)
+    """
     from sklearn.datasets import load_digits as load  # noqa: PLC0415  # slow to import
 
     X = load().data

@@ -11,7 +11,7 @@ import numpy as np
 
 from .checks import is_positive_int
 from .data.foreign import kruskal_factors
-from .data.names import Mode, checked_modes, factor_names, listed, modes_of
+from .data.names import checked_modes, factor_names, modes_of
 from .data.observed import observed
 from .data.units import times_power
 from .data.validation import (
@@ -25,12 +25,13 @@ from .data.validation import (
 from .errors import warn
 from .init import Given, Init, Random
 from .kernels.threads import limited
-from .problem import Factors, Problem, gram_of, ratio, zero_components
+from .problem import Problem, zero_components
 from .problem.weights import pose_observed
 from .registry import choose, resolve
 from .result import Result
 from .result.certificate import Certificate, certificate
 from .result.conventions import Convention
+from .result.doubts import warn_if_overcomplete, warn_if_unobserved, warn_if_wild, warn_of_factors, wildness
 from .result.provenance import provenance_of
 from .run import interrupts
 from .run.checkpoint import CheckpointWriter, check_iterations, identity_of, name_of, read_checkpoint
@@ -42,7 +43,6 @@ from .run.scale import with_scale
 from .solvers import Solver
 from .structures import NonNegative, Structure
 
-WILD, WORTHLESS = 10, 100  # times as large as expected: a model that missing entries do not hold back
 MOST_GREEDY = 10_000_000  # nonzeros times rank: beyond, one part at a time takes longer than ten random starts
 
 
@@ -148,6 +148,23 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     Returns
     -------
     Result
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> planted = pw.datasets.make_parts(60, 40, 3, noise=0.05, random_state=0)
+    >>> result = pw.factorize(planted.X, 3, random_state=0)
+    >>> result.W.shape, result.H.shape, result.converged
+    ((60, 3), (3, 40), True)
+    >>> bool(result.relative_error < 0.06)
+    True
+
+    At most two parts in a sample, with weights that add up to 1:
+
+    >>> few = pw.structures.Simplex() & pw.structures.Sparse(2)
+    >>> result = pw.factorize(planted.X, 3, structure_W=few, n_init=1, random_state=0)
+    >>> int((result.W > 0).sum(axis=1).max()), np.allclose(result.W.sum(axis=1), 1)
+    (2, True)
     """
     said = dict(locals())
     limits = Limits(max_iter, tol, target, time_limit)
@@ -186,7 +203,10 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
             about: dict = {"solver": repr(chosen), "reason": reason, "objectives": tuple(objectives), "modes": named}
             about |= {"n_missing": math.prod(data.shape) - given.n_observed, "weighted": given.weighted}
             settings = {"rank": rank, "max_iter": max_iter, **course(control, chosen, starts)}
-            about["provenance"] = provenance_of(factorize, said, given, settings)
+            about |= {
+                "provenance": provenance_of(factorize, said, given, settings),
+                "compile_seconds": control.clock.compiling,
+            }
             result = make_result(problem, run, certified, stated, about)
         if interrupts.came():
             run, result = replace(run, status="interrupted"), replace(result, status="interrupted")
@@ -195,9 +215,8 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
             run.failure.result = result  # type: ignore[attr-defined]
         raise run.failure
     warn_if_unfinished(run, control.limits)
-    warn_if_unreached(certified)
     warn_if_wild(wild)
-    warn_if_infeasible(certified, stated)
+    warn_of_factors(problem, certified, stated)
     return result
 
 
@@ -213,50 +232,6 @@ def finished(problem: Problem, run: Run, convention: Convention, trim: bool, tol
     if certified is None:
         return problem, run, certificate(problem, run, tol)
     return problem, run, replace(certified, zero_components=zero_components(run.factors))
-
-
-def wildness(problem: Problem, factors: Factors) -> float:
-    """The root mean square of the model over all entries, against what the observed ones let expect: were X of rank
-    one, with observations at random, it would be `r_1 ... r_d / r^(d - 1)`, r that of X and r_i over rows along a mode.
-    0 where all is observed, or one factor alone is to be found."""
-    data, order = problem.data, len(problem.data.shape)
-    if data.complete or len(problem.modes) < 2:
-        return 0.0
-    square = float(np.sum(np.prod([gram_of(A).astype(np.float64) for A in factors], axis=0)))
-    squares, counts = zip(*(data.observed_squares(mode) for mode in range(order)), strict=True)
-    every = squares[0].sum() / max(counts[0].sum(), 1)
-    expected = math.prod(np.mean(ratio(s, c)) / every for s, c in zip(squares, counts, strict=True)) * every
-    return math.sqrt(ratio(max(square, 0.0) / math.prod(data.shape), expected))
-
-
-def warn_if_wild(wild: float) -> None:
-    if wild > WILD:
-        warn(
-            f"the model is {wild:.2g} times as large on average as the observed entries of X let expect: where entries "
-            f"are missing the data do not hold it back, and its predictions are "
-            f"{'worth nothing' if wild > WORTHLESS else 'far from the data'}. Take fewer parts, or add penalties to "
-            "all factors, such as structures.NonNegative() & structures.L2(0.01)."
-        )
-
-
-def warn_if_unobserved(problem: Problem, named: Sequence[Mode] = ()) -> None:
-    """Rows along a mode whose factor is to be found, of which nothing is observed, or all has weight 0."""
-    without_weight = [False if units is None else units.numbers == 0 for units in problem.row_units]
-    counts = {m: int(np.count_nonzero(problem.data.unobserved(m) | without_weight[m])) for m in problem.modes}
-    warn_of_unobserved({m: count for m, count in counts.items() if count}, len(problem.data.shape), named)
-
-
-def warn_of_unobserved(counts: dict[int, int], order: int, named: Sequence[Mode] = ()) -> None:
-    """`counts`: of how many rows along a mode nothing is observed."""
-    names = [mode.name for mode in named] or list(map(str, range(1, order + 1)))
-    kinds = ("row", "column") if order == 2 else [f"slice along mode {name}" for name in names]
-    plural = ("rows", "columns") if order == 2 else [f"slices along mode {name}" for name in names]
-    if counts:
-        told = listed(f"{count} {(kinds if count == 1 else plural)[mode]}" for mode, count in counts.items())
-        warn(
-            f"nothing is observed in {told} of X: their rows of the factors are 0 where the structures allow, "
-            "and so is the model there. Leave them out if that is not wanted."
-        )
 
 
 def stated_structures(order: int, structure_W, structure_H, structures) -> tuple[Structure, ...]:
@@ -296,25 +271,6 @@ def stated_structure(stated, name: str) -> Structure:
         raise type(error)(f"for {name}: {error}") from error
 
 
-def warn_if_infeasible(certified: Certificate, stated: tuple[Structure, ...]) -> None:
-    for name, violation, structure in zip(factor_names(len(stated)), certified.violations, stated, strict=True):
-        if violation > 0:
-            warn(
-                f"{name} is not in the set {structure}: it is off by up to {violation:.1e}. Sets are projected onto in "
-                "turns here, and did not come together: they may contradict each other, or be hard to meet at once. "
-                "See structure.exact, and result.certificate."
-            )
-
-
-def warn_if_unreached(certified: Certificate) -> None:
-    if certified.unreached:
-        warn(
-            f"{certified.unreached} positive entries of X have a model of 0, where this loss is infinite: they are "
-            "counted with a model at a tiny share of X. The parts that are held are 0 there (features that were not "
-            "seen before? then leave them out, or fit again with them), or the start or the bounds keep them at 0."
-        )
-
-
 def course(control: Control, solver, starts: list[Init]) -> dict:
     """The settings that the course of a run depends on; on `max_iter` see `check_iterations`."""
     limits = control.limits
@@ -340,23 +296,6 @@ def make_result(problem: Problem, run: Run, certified: Certificate, stated: tupl
         symmetric=problem.symmetric,
         **about,
     )
-
-
-def warn_if_overcomplete(problem: Problem, solver: Solver) -> None:
-    """Where `X I` and `I X` are answers: more parts than the smaller side of X, or a tensor has fibers along its
-    longest mode, which nothing else is wanted of."""
-    shape, matrix = problem.data.shape, len(problem.data.shape) == 2
-    most = math.prod(shape) // max(shape)
-    plain = all(s.elementwise is not None and s.elementwise.plain for s in problem.structures)
-    if problem.rank > most and plain and not problem.symmetric and not solver.rank_is_limit:
-        model, limit = (
-            ("W H", "min(X.shape)") if matrix else ("the model", "the number of fibers along its longest mode")
-        )
-        stated = "structure_W and structure_H" if matrix else "structures"
-        warn(
-            f"rank {problem.rank} is above {limit} = {most}: {model} can be X itself in many ways, and parts mean "
-            f"little. Take a smaller rank, or say more of the factors with {stated}."
-        )
 
 
 def make_starts(problem: Problem, spec, n_init: int | None, solver: Solver) -> list[Init]:

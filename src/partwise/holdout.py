@@ -71,7 +71,18 @@ class Score:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Holdout:
-    """Data some of whose entries are hidden; see `holdout`."""
+    """Data some of whose entries are hidden; `partwise.holdout` makes one.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(40, 30, 3, noise=0.1, random_state=0).X
+    >>> held = pw.holdout(X, share=0.1)
+    >>> held.n_hidden, held.mask.shape
+    (120, (40, 30))
+    >>> held.score(held.fit(3)).explained > 0.9
+    True
+    """
 
     left: Observed  # the data without these entries
     places: np.ndarray  # of the hidden entries, in order, counted through X as an array, the last mode fastest
@@ -87,6 +98,7 @@ class Holdout:
 
     @property
     def n_hidden(self) -> int:
+        """How many entries are hidden."""
         return len(self.places)
 
     @property
@@ -105,7 +117,15 @@ class Holdout:
 
     def fit(self, rank: int, **settings) -> Result:
         """`factorize` what is left, with any settings of that but `missing`, `mask` and `weights`, which are those of
-        this object."""
+        this object.
+
+        Examples
+        --------
+        >>> import partwise as pw
+        >>> X = pw.datasets.make_parts(40, 30, 3, noise=0.1, random_state=0).X
+        >>> pw.holdout(X).fit(3).n_missing
+        120
+        """
         if said := [name for name in ("missing", "mask", "weights") if name in settings]:
             raise ValueError(f"fit has {listed(said)} from pw.holdout: state it there, and leave it out here")
         return factorize(self.left, rank, **{"modes": self.modes, **settings})
@@ -114,6 +134,15 @@ class Holdout:
         """What a model says of the hidden entries, (n_hidden,), in O(n_hidden rank).
 
         `model` is a Result, an estimator that was fitted, or factors: (W, H), or those of a tensor, each (dim, rank).
+
+        Examples
+        --------
+        >>> import numpy as np, partwise as pw
+        >>> X = pw.datasets.make_parts(40, 30, 3, noise=0.1, random_state=0).X
+        >>> held = pw.holdout(X)
+        >>> predicted = held.predict(held.fit(3))
+        >>> bool(np.corrcoef(predicted, X[held.hidden])[0, 1] > 0.9)
+        True
         """
         return model_at(self.places, factors_of(model, self.shape))
 
@@ -127,6 +156,15 @@ class Holdout:
         loss : str, number or Loss, optional
             As for `factorize`. None: that of the Result, or least squares where there is none. Where fits estimate a
             parameter of their own, as the Huber loss does its delta, state one loss to compare them by.
+
+        Examples
+        --------
+        >>> import partwise as pw
+        >>> X = pw.datasets.make_parts(40, 30, 3, noise=0.1, random_state=0).X
+        >>> held = pw.holdout(X)
+        >>> few, enough = (held.score(held.fit(rank)) for rank in (1, 3))
+        >>> few.value > enough.value, enough.n_hidden
+        (True, 120)
         """
         model = getattr(model, "result_", model)
         loss = resolve("loss", loss) if loss is not None else getattr(model, "loss", Frobenius())

@@ -3,6 +3,12 @@
 Where factors are asked for, a `Result` or a fitted estimator will do, and so will a list of tall factors `(dim, rank)`,
 a pair `(W, H)` as `factorize` takes it for `init`, data sets with planted factors, and the CP tensors of TensorLy and
 pyttb.
+
+>>> import partwise as pw
+>>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+>>> one, other = (pw.factorize(X, 3, init="random", tol=1e-6, random_state=seed) for seed in (0, 1))
+>>> bool(pw.metrics.factor_match(one, other) > 0.95)
+True
 """
 
 from __future__ import annotations
@@ -22,7 +28,23 @@ from .data.units import exponent_of, product_of_norms, root, unit_columns
 from .data.validation import checked_data
 from .result import Result
 
+__all__ = [
+    "Uniqueness",
+    "aligned",
+    "core_consistency",
+    "factor_match",
+    "kruskal_ranks",
+    "match_components",
+    "similarity",
+    "sparsity",
+    "uniqueness",
+]
+
 MOST_SUBSETS = 20_000  # of columns that are tried for one answer about Kruskal ranks
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def sparsity(parts) -> np.ndarray:
@@ -31,6 +53,12 @@ def sparsity(parts) -> np.ndarray:
         (sqrt(n) - |a|_1 / |a|_2) / (sqrt(n) - 1)
 
     (Hoyer 2004). NaN for rows of zeros, and where n is 1.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> pw.metrics.sparsity([[1, 1, 1, 1], [0, 0, 5, 0]])
+    array([0., 1.])
     """
     A = np.abs(np.atleast_2d(np.asarray(parts, dtype=np.float64)))
     largest = A.max(axis=1, keepdims=True)
@@ -44,7 +72,16 @@ def sparsity(parts) -> np.ndarray:
 
 
 def similarity(one, other) -> np.ndarray:
-    """`(rank of one, rank of other)`: the products over modes of the absolute cosines between components."""
+    """`(rank of one, rank of other)`: the products over modes of the absolute cosines between components.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> W, H = np.eye(4)[:, :2], np.eye(2, 3)
+    >>> pw.metrics.similarity((W, H), (W[:, ::-1], 7 * H[::-1]))
+    array([[0., 1.],
+           [1., 0.]])
+    """
     pairs = zip(*checked_pair(one, other), strict=True)
     return np.prod([np.abs(unit_columns(A)[0].T @ unit_columns(B)[0]) for A, B in pairs], axis=0)
 
@@ -55,6 +92,13 @@ def match_components(one, other) -> np.ndarray:
 
     With as many components on both sides it is a permutation: `A[:, match_components(one, other)]` has the columns of a
     factor of `other` in the order of `one`.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> W, H = np.eye(4)[:, :2], np.eye(2, 3)
+    >>> pw.metrics.match_components((W, H), (W[:, ::-1], 7 * H[::-1]))
+    array([1, 0])
     """
     return assigned(similarity(one, other))
 
@@ -67,6 +111,14 @@ def factor_match(one, other, *, combine: str = "mean", weights: bool = False) ->
 
     Components without a counterpart count 0. `combine`: "mean", "product" or "min" over pairs. `weights`: multiply each
     by `1 - |s - t| / max(s, t)`, s and t being the norms of the two components, so that scales have to agree as well.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> planted = pw.datasets.make_parts(20, 12, 3, random_state=0)
+    >>> result = pw.factorize(planted.X, 3, tol=1e-6)
+    >>> bool(pw.metrics.factor_match(planted, result) > 0.95)
+    True
     """
     if combine not in COMBINE:
         raise ValueError(f"combine must be one of {', '.join(map(repr, COMBINE))}, got {combine!r}")
@@ -86,6 +138,16 @@ def aligned(one, other) -> tuple[np.ndarray, ...]:
 
     Columns get the norm that they have in `one` in all modes but the first, which takes what is left, so that the model
     is the same but for components that `one` has no counterpart for.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> W, H = np.eye(4)[:, :2], np.eye(2, 3)
+    >>> A, B = pw.metrics.aligned((W, H), (W[:, ::-1], 7 * H[::-1]))
+    >>> A[:2], B.T
+    (array([[7., 0.],
+           [0., 7.]]), array([[1., 0., 0.],
+           [0., 1., 0.]]))
     """
     factors, found = checked_pair(one, other)
     order = match_components(one, other)
@@ -128,6 +190,13 @@ def core_consistency(T, factors) -> float:
 
     G is T times the pseudoinverses of the factors, one mode at a time: no Kronecker product is made, and a sparse T
     stays sparse. Factors of deficient rank are allowed.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> planted = pw.datasets.make_cp((8, 7, 6), 2, noise=0.02, random_state=0)
+    >>> pw.metrics.core_consistency(planted.X, pw.factorize(planted.X, 2)) > 90
+    True
     """
     given = as_factors(factors)
     rank, order = given[0].shape[1], len(given)
@@ -203,7 +272,18 @@ def fibers(coords: np.ndarray, modes: list[int]) -> tuple[np.ndarray, np.ndarray
 
 @dataclass(frozen=True)
 class Uniqueness:
-    """What Kruskal's condition says of a CP model; `str()` of it is a sentence."""
+    """What Kruskal's condition says of a CP model; `str()` of it is a sentence.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> planted = pw.datasets.make_cp((8, 7, 6), 2, random_state=0)
+    >>> found = pw.metrics.uniqueness(planted)
+    >>> found.unique, found.kruskal_ranks
+    (True, (2, 2, 2))
+    >>> str(found).split(":")[0]
+    'The model is unique up to the order and scale of its components'
+    """
 
     rank: int
     kruskal_ranks: tuple[int, ...]
@@ -247,6 +327,12 @@ def uniqueness(factors, *, tol: float = 1e-8) -> Uniqueness:
     one of its modes the components are linearly dependent (Liu and Sidiropoulos 2001).
 
     It is of the model without structures: nonnegative factors may be unique where these conditions do not say so.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> pw.metrics.uniqueness(pw.datasets.make_cp((8, 7, 6), 2, random_state=0)).unique
+    True
     """
     given = as_factors(factors)
     rank, order = given[0].shape[1], len(given)
@@ -268,6 +354,12 @@ def kruskal_ranks(factors, *, tol: float = 1e-8) -> tuple[int, ...]:
     Found by trying all sets of k columns, up to 20,000 of them for one k. Where there are more, which may be at ranks
     above 16, the answer is a lower bound: the largest k whose sets were tried, or 1 / (the largest cosine between two
     columns), if that is more.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> pw.metrics.kruskal_ranks(pw.datasets.make_cp((8, 7, 6), 3, random_state=0))
+    (3, 3, 3)
     """
     return tuple(kruskal_rank(A, tol) for A in as_factors(factors))
 

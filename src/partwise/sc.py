@@ -1,6 +1,15 @@
 """Single cells: gene expression programs of an AnnData object, in and out as scanpy's tools have it.
 
 `nmf` writes where `scanpy.tl` functions do; nothing here imports anndata or scanpy.
+
+Examples
+--------
+>>> import anndata, numpy as np, partwise as pw
+>>> rng = np.random.default_rng(0)
+>>> adata = anndata.AnnData(rng.poisson(rng.gamma(0.5, size=(80, 3)) @ rng.gamma(0.3, size=(3, 50))).astype(float))
+>>> pw.sc.nmf(adata, 3)
+>>> list(adata.obsm), list(adata.varm), list(adata.uns)
+(['X_nmf'], ['nmf_loadings'], ['nmf'])
 """
 
 from __future__ import annotations
@@ -21,6 +30,13 @@ from .registry import resolve
 from .result import Result
 from .result.transform import for_new_rows, projected_rows
 from .structures import NonNegative, Structure
+
+__all__ = ["nmf", "project", "top_genes"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 HIGHLY_VARIABLE = "highly_variable"  # the column of `adata.var` that scanpy's tools take by themselves
 AUTO = "auto"

@@ -32,5 +32,10 @@ def demo(options) -> int:
         random_state=0,
         tol=1e-6,
     )
-    report = {"title": "Swimmer: 17 parts in five groups", "image_shape": swimmer.image_shape, "columns": 4}
+    report = {
+        "title": "Swimmer: 17 parts in five groups",
+        "X": swimmer.X,
+        "image_shape": swimmer.image_shape,
+        "columns": 4,
+    }
     return deliver(fitted, swimmer.X, options, print, report)

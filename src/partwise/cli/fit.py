@@ -6,19 +6,21 @@ import argparse
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from ..data.names import Mode, factor_names
+from ..data.names import factor_names
 from ..errors import warn
 from ..factorize import factorize
 from ..io.tables import checked_table, write_table
 from ..io.write import TABLES
 from ..registry import INITS
 from ..result import Result
-from ..result.plots import check_image_shape
+from ..result.plots.parts import check_image_shape
 from ..result.provenance import differences
-from .arguments import NUMBER, SCALES, SECONDS, WHOLE, HelpFormatter, image_shape, scale
+from .arguments import NUMBER, SCALES, SECONDS, WHOLE, HelpFormatter, scale
 from .deliver import checked_new_file, checked_output, deliver
-from .options import add_counts, add_course, add_data, add_force, add_model, counts_of, opened, stated
+from .options import add_counts, add_course, add_data, add_force, add_model, add_symmetric, counts_of, opened, stated
+from .page import add_page, presentation
 from .source import recorded
 
 
@@ -46,6 +48,7 @@ def add(commands) -> None:
         help="repeat the fit of this result.json or model.partwise, with its file and options unless others are given",
     )
     add_model(fit_)
+    add_symmetric(fit_)
     add_counts(fit_)
     fit_.add_argument(
         "--impute",
@@ -80,8 +83,7 @@ def add_presentation(fit_: argparse.ArgumentParser) -> None:
     fit_.add_argument("--no-sort", action="store_true", help="leave parts in the order they were found in")
     fit_.add_argument("--no-certify", action="store_true", help="skip the bound, which can take longer than the fit")
     fit_.add_argument("--one-more", action="store_true", help="bound what one more part could gain")
-    fit_.add_argument("--image", type=image_shape, metavar="HxW", help="show parts as images of this size")
-    fit_.add_argument("--title", help="title of the report")
+    add_page(fit_)
 
 
 def fit(options) -> int:
@@ -92,10 +94,16 @@ def fit(options) -> int:
         check_image_shape(options.image, X.shape[1])
     checked_output(options.out, options.force)
     check_tables(options.tables)
-    report = {"title": options.title or f"The parts of {Path(options.file).name}", "image_shape": options.image}
     if options.impute:
         checked_table(checked_new_file(options.impute, options.force))
-    return deliver(partial(factorized, X, options, modes), X, options, say, report)
+    said = stated(options, X.ndim, modes)
+    report = {
+        "title": options.title or f"The parts of {Path(options.file).name}",
+        "X": X,
+        **counts_of(said),
+        **presentation(options, X.shape[0], modes),
+    }
+    return deliver(partial(factorized, X, options, said), X, options, say, report)
 
 
 def check_given(options) -> None:
@@ -121,8 +129,7 @@ def check_scale(options, order: int) -> None:
         )
 
 
-def factorized(X, options, modes: tuple[Mode, ...]) -> Result:
-    said = stated(options, X.ndim, modes)
+def factorized(X, options, said: dict[str, Any]) -> Result:
     result = factorize(
         X,
         options.rank,

@@ -51,6 +51,11 @@ def add_model(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--modes", type=names_of_modes, metavar="NAMES", help="names of the modes, separated by commas, in order"
     )
+    command.set_defaults(symmetric=False)
+
+
+def add_symmetric(command: argparse.ArgumentParser) -> None:
+    """For data whose rows and columns are the same items."""
     command.add_argument("--symmetric", action="store_true", help="all factors are one, for similarities")
     command.add_argument(
         "--off-diagonal",

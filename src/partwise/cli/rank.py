@@ -12,6 +12,7 @@ from ..selection.select import METHODS, USUAL, select_rank
 from .arguments import SEVERAL, SHARE, WHOLE, HelpFormatter, list_of_ranks
 from .deliver import INTERRUPTED, checked_output, reported, signed
 from .options import add_counts, add_course, add_data, add_force, add_model, counts_of, opened, stated
+from .page import add_page, presentation
 
 
 def add(commands) -> None:
@@ -45,6 +46,7 @@ def add(commands) -> None:
     add_model(rank_)
     add_counts(rank_)
     add_course(rank_, tol=1e-4)
+    add_page(rank_)
     add_force(rank_)
 
 
@@ -54,6 +56,12 @@ def rank(options) -> int:
     if options.out:
         checked_output(options.out, options.force)
     said = stated(options, X.ndim, modes)
+    shown = {
+        "title": options.title or f"How many parts? {Path(options.file).name}",
+        "X": X,
+        **counts_of(said),
+        **presentation(options, X.shape[0], modes),
+    }
     with interrupts.held():
         found = select_rank(
             X,
@@ -71,7 +79,7 @@ def rank(options) -> int:
         say(found.text)
         if options.out:
             written = write_selection(found, options.out)
-            written += reported(found, options.out, say, title=f"How many parts? {Path(options.file).name}")
+            written += reported(found, options.out, say, **shown)
             say("wrote " + ", ".join(map(str, written)))
         interrupted = interrupts.came() or found.status == "interrupted"
     if options.json:

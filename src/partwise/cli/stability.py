@@ -16,7 +16,7 @@ from ..selection.stability import TOL
 from ..selection.stability import stability as find_stability
 from .arguments import SEVERAL, WHOLE, HelpFormatter
 from .deliver import INTERRUPTED, checked_output, signed
-from .options import add_counts, add_course, add_data, add_force, add_model, counts_of, opened, stated
+from .options import add_counts, add_course, add_data, add_force, add_model, add_symmetric, counts_of, opened, stated
 
 
 def add(commands) -> None:
@@ -38,6 +38,7 @@ def add(commands) -> None:
     )
     stability_.add_argument("--jobs", type=int, help="processes that fit side by side, -1 for one a core")
     add_model(stability_)
+    add_symmetric(stability_)
     add_counts(stability_)
     add_course(stability_, tol=TOL)
     add_force(stability_)

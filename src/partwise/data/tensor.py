@@ -57,6 +57,7 @@ class SparseTensor:
 
     @property
     def ndim(self) -> int:
+        """The number of modes."""
         return len(self.shape)
 
     @property
@@ -66,10 +67,19 @@ class SparseTensor:
 
     @property
     def dtype(self) -> np.dtype:
+        """The type of its values."""
         return self.values.dtype
 
     def toarray(self) -> np.ndarray:
-        """The same tensor as a NumPy array, zeros and all."""
+        """The same tensor as a NumPy array, zeros and all.
+
+        Examples
+        --------
+        >>> import partwise as pw
+        >>> pw.SparseTensor([[0, 1], [1, 0]], [3.0, 5.0]).toarray()
+        array([[0., 3.],
+               [5., 0.]])
+        """
         array = np.zeros(self.shape, self.dtype)
         np.add.at(array, tuple(self.coords.T), self.values)
         return array

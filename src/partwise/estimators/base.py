@@ -1,9 +1,13 @@
-"""What the estimators share: results as scikit-learn's attributes, and the way back from weights to data."""
+"""What the estimators share: settings of runs, results as scikit-learn's attributes, new rows and what they score."""
 
 from __future__ import annotations
 
+import os
 import warnings
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -12,24 +16,162 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..data.observed import MISSING, provisional
 from ..data.validation import checked_data, is_annotated
+from ..factorize import factorize
+from ..init import Init
+from ..losses import Loss
+from ..problem import Factors
 from ..result import Result
-from ..result.transform import data_from
+from ..result.transform import data_from, projected, projected_rows
+from ..run.progress import print_line
+from ..run.records import Callback
 from ..selection import RankSelection, select_rank
-from .sklearn_private import StrOptions
+from ..solvers import Solver
+from ..structures import Structure
+from .sklearn_private import Interval, StrOptions
 
 Found = TypeVar("Found", Result, RankSelection)
-MISSING_CONSTRAINT: list[Any] = [StrOptions({name for name in MISSING if name}), None]  # of the parameter `missing`
+ALL_FITS = ("solver", "max_iter", "tol", "n_threads")  # what the fits of `transform` and of a search are told too
+ONE_FIT = ("n_init", "target", "time_limit", "progress", "checkpoint", "resume", "sort")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A factorization whose parts are `components_`."""
+    """A factorization as an estimator. The fields are its parameters, those that `factorize` has too."""
 
-    missing: str | None  # as `factorize` has it
+    init: Any = None
+    solver: str | Solver = "auto"
+    missing: str | None = "nan"
+    tol: float = 1e-4
+    max_iter: int | None = None
+    target: float | None = None
+    time_limit: float | None = None
+    n_init: int | None = None
+    sort: bool = True
+    random_state: Any = None
+    verbose: int = 0
+    progress: bool | None = False
+    callbacks: Sequence[Callback] = ()
+    checkpoint: Any = None
+    resume: Any = None
+    n_threads: int | None = None
+
+    _parameter_constraints: ClassVar[dict] = {
+        "init": [str, Init, tuple, list, Result, None],
+        "solver": [str, Solver],
+        "missing": [StrOptions({name for name in MISSING if name}), None],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "target": [Real, None],
+        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+        "n_init": [Interval(Integral, 1, None, closed="left"), None],
+        "sort": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "progress": ["boolean", None],
+        "callbacks": [tuple, list],
+        "checkpoint": [str, os.PathLike, tuple, None],
+        "resume": [str, os.PathLike, None],
+        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    any_order: ClassVar[bool] = False  # of X
+
+    def fit(self, X, y=None, *, sample_weight=None, mask=None, weights=None):
+        """Learn the parts of X; the parameters are those of `fit_transform`.
+
+        Returns
+        -------
+        self
+        """
+        self.fit_transform(X, sample_weight=sample_weight, mask=mask, weights=weights)
+        return self
+
+    def transform(self, X, *, mask=None, weights=None):
+        """The weights of other samples with the parts held: each sample on its own, from what is observed of it, in the
+        scale of `fit_transform`. Samples of a tensor are slices along its first mode.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or, for tensors, SparseTensor
+            New samples, with the features of those that were fitted.
+        mask, weights
+            Which entries are observed, and how much each counts, as in `fit_transform`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            A sample of which nothing is observed is 0.
+        """
+        check_is_fitted(self)
+        X = self._validated(X, mask, weights, reset=False)
+        counts = {"missing": self.missing, "mask": mask, "weights": weights}
+        return self._in_scale(projected_rows(X, *self._held(X), counts, **self._course))
+
+    def score(self, X, y=None, *, sample_weight=None, mask=None, weights=None) -> float:
+        """The share of X that the parts explain, with the weights that `transform` finds: `1 - loss / null loss`, which
+        is `1 - |X - W H|^2 / |X|^2` for least squares and the explained share of the deviance (D^2) for KL. 1 is best.
+
+        It is `result_.explained` of other samples, in the measure of the loss that was fitted, over the entries
+        observed and by their weights, penalties apart. Weights are found for the very entries that are scored, so it
+        tells whether parts serve new samples, and compares penalties, losses of one kind or solvers; more parts score
+        higher as a rule. For their number see n_components="auto", or score entries held out (`partwise.holdout`).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or, for tensors, SparseTensor
+            Samples, with the features of those that were fitted.
+        y : None
+            Ignored.
+        sample_weight, mask, weights
+            How much samples and entries count, as in `fit_transform`.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        X = self._validated(X, mask, weights, reset=False)
+        counts = {"missing": self.missing, **counting(X.shape, mask, weights, sample_weight)}
+        return raise_if_interrupted(projected(X, *self._held(X), counts, **self._course)).explained
+
+    def _held(self, X) -> tuple[Factors, Structure, Loss]:
+        """What `transform` holds for new samples X: the parts, tall; what is asked of the weights; the loss."""
+        raise NotImplementedError
+
+    def _in_scale(self, rows: np.ndarray) -> np.ndarray:
+        """Weights for the parts as they are held, in the scale that `fit_transform` returns."""
+        return rows
 
     def _validated(self, X, mask, weights, reset: bool = True):
         """X as `factorize` takes it, with its sentences for what it does not take; the names and the number of features
         are remembered, or compared with those of `fit` unless `reset`."""
-        checked = checked_data(X, missing=provisional(self.missing, mask, weights))
+        return checked_data(X, any_order=self.any_order, missing=provisional(self.missing, mask, weights))
+
+    def _fitted(self, X, rank: int, start, model: dict[str, Any]) -> Result:
+        """`factorize` with all settings of this estimator, and what `model` says beyond."""
+        settings = {name: getattr(self, name) for name in ONE_FIT}
+        callbacks = [*self.callbacks, *([print_line] if self.verbose else [])]
+        told = {**self._course, "missing": self.missing, **settings, **model}
+        return raise_if_interrupted(factorize(X, rank, init=start, callbacks=callbacks, **told))
+
+    @property
+    def _course(self) -> dict[str, Any]:
+        """How all fits run."""
+        return {"random_state": self.random_state, **{name: getattr(self, name) for name in ALL_FITS}}
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing is not None
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class MatrixModel(Model):
+    """A factorization of a matrix, whose parts are `components_`."""
+
+    def _validated(self, X, mask, weights, reset=True):
+        checked = super()._validated(X, mask, weights, reset)
         # the names of an AnnData object are the columns of a frame without rows
         validate_data(self, X.var[[]].T if is_annotated(X) else X, skip_check_array=True, reset=reset)
         return checked
@@ -51,13 +193,6 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     @property
     def _n_features_out(self):
         return self.components_.shape[0]
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.missing is not None
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def counting(shape: tuple[int, ...], mask, weights, sample_weight=None) -> dict[str, Any]:
@@ -88,7 +223,7 @@ def given_rank(init) -> int | None:
 
 
 def select_if_open(
-    estimator, X, rank: int | None, start, model: dict[str, Any]
+    estimator: Model, X, rank: int | None, start, model: dict[str, Any]
 ) -> tuple[int, Any, RankSelection | None]:
     """The number of parts and the start of the last fit: as they are or, where the number is None, as `select_rank`
     finds it for this model, from the best of its starts unless the user has something to say of starts."""
@@ -96,7 +231,8 @@ def select_if_open(
         return rank, start, None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the last fit goes on from there, and says it itself
-        found = raise_if_interrupted(select_rank(X, progress=False, random_state=estimator.random_state, **model))
+        told = {**estimator._course, "missing": estimator.missing, **model}
+        found = raise_if_interrupted(select_rank(X, progress=estimator.progress, **told))
     return found.rank, found.result if start is None and estimator.n_init in (None, 1) else start, found
 
 

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any
-
-from sklearn.utils.validation import check_is_fitted
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import ClassVar
 
 from ..data.names import modes_of
-from ..factorize import factorize
-from ..init import Init
-from ..result import Result
-from ..result.transform import projected_rows
-from ..run.progress import print_line
-from ..solvers import Solver
 from ..structures import NonNegative, Sparse, Structure, UnitNorm
-from .base import MISSING_CONSTRAINT, Model, counting, raise_if_interrupted
+from .base import MatrixModel, Model, counting
 from .sklearn_private import Interval, fit_context
 
 
-class Dictionary(Model):
+@dataclass(eq=False, repr=False, kw_only=True)
+class Dictionary(MatrixModel):
     """Atoms of norm 1, of which every sample is a combination of a few:
 
         minimise 1/2 |X - W H|^2  over  |H[k, :]| = 1 and at most `nonzeros` nonzeros in each row of W.
+
+    `transform` codes new samples by orthogonal matching pursuit, then exchanges atoms while that gains.
 
     Parameters
     ----------
@@ -51,6 +47,11 @@ class Dictionary(Model):
         Whether to print a line per iteration.
     callbacks : sequence of callables
         Called as ``callback(record, factors)`` after every iteration; a true answer ends the run.
+    target, time_limit : float, optional
+        An objective at which to stop, and seconds for `fit` to run at most.
+    progress, checkpoint, resume, sort
+        A bar, files to keep the state of `fit` in and to go on from, and whether atoms are ordered by their norm, as in
+        `partwise.factorize`.
     n_threads : int, optional
         Threads to use at most.
 
@@ -83,98 +84,40 @@ class Dictionary(Model):
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012  # scikit-learn reads this name
+    n_components: int | None = field(default=None, kw_only=False)
+    nonzeros: int = 3
+    positive_code: bool = False
+    positive_dict: bool = False
+    n_init: int | None = 1
+    max_iter: int = 2000
+
+    _parameter_constraints: ClassVar[dict] = {
+        **Model._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "nonzeros": [Interval(Integral, 1, None, closed="left")],
         "positive_code": ["boolean"],
         "positive_dict": ["boolean"],
-        "missing": MISSING_CONSTRAINT,
-        "solver": [str, Solver],
-        "init": [str, Init, tuple, list, Result, None],
-        "n_init": [Interval(Integral, 1, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "callbacks": [tuple, list],
-        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
     }
-
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        nonzeros=3,
-        positive_code=False,
-        positive_dict=False,
-        missing="nan",
-        solver="auto",
-        init=None,
-        n_init=1,
-        max_iter=2000,
-        tol=1e-4,
-        random_state=None,
-        verbose=0,
-        callbacks=(),
-        n_threads=None,
-    ):
-        self.n_components = n_components
-        self.nonzeros = nonzeros
-        self.positive_code = positive_code
-        self.positive_dict = positive_dict
-        self.missing = missing
-        self.solver = solver
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.n_threads = n_threads
-
-    def fit(self, X, y=None, *, sample_weight=None, mask=None, weights=None):
-        """Learn the atoms. `sample_weight`, `mask` and `weights` are those of `NMF.fit_transform`."""
-        self.fit_transform(X, sample_weight=sample_weight, mask=mask, weights=weights)
-        return self
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X, y=None, *, sample_weight=None, mask=None, weights=None):
         """Learn the atoms and return the codes of X, (n_samples, n_components)."""
         checked = self._validated(X, mask, weights)
         atoms = UnitNorm(per="component")
-        result = factorize(
-            checked,
-            self.n_components or checked.shape[1],
-            structure_W=self._codes,
-            structure_H=NonNegative() & atoms if self.positive_dict else atoms,
-            solver=self.solver,
-            init=self.init,
-            n_init=self.n_init,
-            callbacks=[*self.callbacks, *([print_line] if self.verbose else [])],
-            missing=self.missing,
+        model = {
+            "structure_W": self._codes,
+            "structure_H": NonNegative() & atoms if self.positive_dict else atoms,
+            "modes": modes_of(X),
             **counting(checked.shape, mask, weights, sample_weight),
-            **self._course,
-            modes=modes_of(X),
-            progress=False,
-        )
-        return self._learn(raise_if_interrupted(result))
+        }
+        return self._learn(self._fitted(checked, self.n_components or checked.shape[1], self.init, model))
 
-    def transform(self, X, *, mask=None, weights=None):
-        """The codes of X in the atoms, each row on its own, from what is observed of it: orthogonal matching pursuit,
-        then exchanges of atoms while they gain."""
-        check_is_fitted(self)
-        X = self._validated(X, mask, weights, reset=False)
-        counts = {"missing": self.missing, "mask": mask, "weights": weights}
-        return projected_rows(X, (self.components_.T,), self._codes, self.result_.loss, counts, **self._course)
+    def _held(self, X):
+        return (self.components_.T,), self._codes, self.result_.loss
 
     @property
     def _codes(self) -> Structure:
         """What is asked of the codes."""
         codes: Structure = Sparse(self.nonzeros, per="item")
         return NonNegative() & codes if self.positive_code else codes
-
-    @property
-    def _course(self) -> dict[str, Any]:
-        """How fits run."""
-        return {name: getattr(self, name) for name in ("max_iter", "tol", "n_threads", "random_state")}

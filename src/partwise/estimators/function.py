@@ -40,6 +40,14 @@ def non_negative_factorization(
     Returns
     -------
     W, H, n_iter
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> W, H, n_iter = pw.non_negative_factorization(X, n_components=3, random_state=0)
+    >>> W.shape, H.shape
+    ((20, 3), (3, 12))
     """
     estimator = NMF(n_components=n_components, **params)
     check_parameters(estimator)

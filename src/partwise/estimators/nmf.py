@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative
+from sklearn.utils.validation import check_array, check_non_negative
 
 from ..data.names import modes_of
 from ..errors import warn
-from ..factorize import factorize
-from ..init import Init
 from ..losses import Loss
 from ..registry import resolve
 from ..result import Result
-from ..result.transform import for_new_rows, projected, projected_rows
-from ..run.progress import print_line
+from ..result.transform import for_new_rows, projected
 from ..solvers import HALS, MU, Solver
 from ..structures import Elastic, NonNegative, Structure
-from .base import (
-    MISSING_CONSTRAINT,
-    Model,
-    counting,
-    given_rank,
-    raise_if_interrupted,
-    select_if_open,
-)
+from .base import MatrixModel, Model, counting, given_rank, raise_if_interrupted, select_if_open
 from .sklearn_private import Interval, StrOptions, fit_context
 
+SCIKIT_LEARNS = ("cd", "mu")  # its solvers: "cd" for least squares, "mu" for any loss
 BETA_LOSSES = ("frobenius", "kullback-leibler", "itakura-saito")  # scikit-learn's names
 
 
-class NMF(Model):
+@dataclass(eq=False, repr=False, kw_only=True)
+class NMF(MatrixModel):
     """Nonnegative matrix factorization, a drop-in for `sklearn.decomposition.NMF`.
 
-    Every parameter and attribute of scikit-learn's class is here with its meaning, but for two. `tol` is the
+    Every parameter and attribute of scikit-learn's class is here with its meaning, but for three. `tol` is the
     stationarity at which a run ends whatever the solver (see "When a run stops" in the documentation).
     `n_components="auto"` finds the number of parts; in scikit-learn it is the number of features, with which X is
-    its own parts, and which is called None here.
+    its own parts, and which is called None here. `solver="cd"` and `"mu"` run the best solver for the loss.
 
     Minimises `D(X, W H) + alpha_W l1_ratio n_features |W|_1 + alpha_H l1_ratio n_samples |H|_1
     + 1/2 alpha_W (1 - l1_ratio) n_features |W|^2 + 1/2 alpha_H (1 - l1_ratio) n_samples |H|^2` over W, H >= 0, where D
@@ -58,8 +51,10 @@ class NMF(Model):
         L1 loss "smooth-l1"; for solver="greedy" no parts at all.
     solver : str or Solver
         "auto" for the best that applies, "hals", "gcd", "newton_kl", "newton", "mu_extrapolated", "weighted_median",
-        "admm", "palm", "mixed_norm", "greedy", scikit-learn's "cd" (one sweep, no extrapolation) and "mu", or a
-        configured solver.
+        "admm", "palm", "mixed_norm", "greedy", or a configured solver. scikit-learn's "cd" and "mu" say which losses
+        may be minimised there, least squares or all, and stand for "auto" here, so that programs run faster as they
+        are; `result_.solver` says what ran. Their very updates are `solvers.HALS(sweeps=1, extrapolate=False)` and
+        `solvers.MU()`, which "mu" stands for with init="custom", where zeros of W and H are to stay zeros.
     beta_loss : str or float
         As in scikit-learn: "frobenius" (2), "kullback-leibler" (1), "itakura-saito" (0), or any number.
     tol : float
@@ -83,8 +78,20 @@ class NMF(Model):
         is 0 in an array (ratings); for None none may be. D then is a sum over the entries observed.
     n_init : int or None
         Number of starts; the best is kept. None: 1, and where `admm` solves for sets that are not convex up to 4.
+    normalize : "balanced", "W", "H", a pair of name and norm ("l1", "l2" or "max"), or None
+        Where the scale of a part goes, as in `partwise.factorize`; None: where the run leaves it. With ("H", "l1")
+        every part adds up to 1.
+    sort : bool
+        Whether to order parts by their norm.
+    target, time_limit : float, optional
+        An objective at which to stop, and seconds for `fit` to run at most; with n_components="auto" for its last fit.
+    progress : bool or None
+        Whether to draw a bar on standard error. None: if it is a terminal or a notebook.
     callbacks : sequence of callables
         Called as ``callback(record, factors)`` after every iteration; a true answer ends the run.
+    checkpoint, resume : path, optional
+        A file to keep the state of `fit` in, or a pair (path, seconds), and one to go on from; see
+        `partwise.factorize`. Fits side by side, as in a grid search, need a file each.
     n_threads : int, optional
         Threads to use at most. None: the cores of this process, or what OMP_NUM_THREADS or threadpoolctl allow.
 
@@ -100,7 +107,7 @@ class NMF(Model):
     n_iter_ : int
         Iterations of the best start.
     result_ : Result
-        Everything known about the fit: history, certificate, why the run ended.
+        Everything known about the fit: which solver ran, history, certificate, why the run ended.
     selection_ : RankSelection or None
         With n_components="auto", what speaks for this number: `sentence`, `table`, `plot.curve()`, `report(path)`.
     n_features_in_ : int
@@ -133,73 +140,41 @@ class NMF(Model):
     (4, 4, 5)
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012  # scikit-learn reads this name
+    n_components: int | str | None = field(default=None, kw_only=False)
+    max_iter: int = 200
+    normalize: Any = None
+    sort: bool = False
+    beta_loss: str | float = "frobenius"
+    alpha_W: float = 0.0
+    alpha_H: float | str = "same"
+    l1_ratio: float = 0.0
+    shuffle: bool = False
+    loss: str | float | Loss | None = None
+    structure_W: str | Structure | None = None
+    structure_H: str | Structure | None = None
+
+    _parameter_constraints: ClassVar[dict] = {
+        **Model._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],
-        "init": [str, Init, tuple, list, Result, None],
-        "solver": [str, Solver],
-        "beta_loss": [str, Real, Loss],  # names that are not scikit-learn's get our own sentence
-        "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
+        "beta_loss": [str, Real, Loss],  # names that are not scikit-learn's get our own sentence
         "alpha_W": [Interval(Real, 0, None, closed="left")],
         "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "verbose": ["verbose"],
+        "normalize": [str, tuple, None],
         "shuffle": ["boolean"],
         "loss": [str, Real, Loss, None],
         "structure_W": [str, Structure, None],
         "structure_H": [str, Structure, None],
-        "missing": MISSING_CONSTRAINT,
-        "n_init": [Interval(Integral, 1, None, closed="left"), None],
-        "callbacks": [tuple, list],
-        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
     }
 
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        init=None,
-        solver="auto",
-        beta_loss="frobenius",
-        tol=1e-4,
-        max_iter=200,
-        random_state=None,
-        alpha_W=0.0,
-        alpha_H="same",
-        l1_ratio=0.0,
-        verbose=0,
-        shuffle=False,
-        loss=None,
-        structure_W=None,
-        structure_H=None,
-        missing="nan",
-        n_init=None,
-        callbacks=(),
-        n_threads=None,
-    ):
-        self.n_components = n_components
-        self.init = init
-        self.solver = solver
-        self.beta_loss = beta_loss
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.alpha_W = alpha_W
-        self.alpha_H = alpha_H
-        self.l1_ratio = l1_ratio
-        self.verbose = verbose
-        self.shuffle = shuffle
-        self.loss = loss
-        self.structure_W = structure_W
-        self.structure_H = structure_H
-        self.missing = missing
-        self.n_init = n_init
-        self.callbacks = callbacks
-        self.n_threads = n_threads
-
     def fit(self, X, y=None, *, sample_weight=None, mask=None, weights=None, **params):
-        """Learn the parts of X. The other parameters are those of `fit_transform`, W and H too."""
+        """Learn the parts of X. The other parameters are those of `fit_transform`, W and H too.
+
+        Returns
+        -------
+        self
+        """
         self.fit_transform(X, sample_weight=sample_weight, mask=mask, weights=weights, **params)
         return self
 
@@ -227,18 +202,6 @@ class NMF(Model):
         counts = counting(checked.shape, mask, weights, sample_weight)
         return self._learn(self._factorize(checked, W, H, counts, modes_of(X)))
 
-    def transform(self, X, *, mask=None, weights=None):
-        """The best W for X with the parts held, each row on its own, from what is observed of it; `mask` and `weights`
-        are those of `fit_transform`. A row of which nothing is observed is 0."""
-        check_is_fitted(self)
-        X = self._validated(X, mask, weights, reset=False)
-        lowest = np.nanmin(X.data if issparse(X) else X, initial=0.0)
-        if lowest < 0:
-            raise ValueError(f"Negative values in data passed to NMF.transform: X goes down to {lowest:g}. Clip it.")
-        counts = {"missing": self.missing, "mask": mask, "weights": weights}
-        structure, loss = self._structure_of_new(X), self.result_.loss  # with what was estimated in `fit`
-        return projected_rows(X, (self.components_.T,), structure, loss, counts, **self._course)
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
@@ -250,48 +213,35 @@ class NMF(Model):
         """`counts`: the mask and the weights of entries."""
         rank, start = self._start(X, W, H)
         structure_W, structure_H = self._structures(X)
-        model = {
-            "loss": self._loss(),
-            "structure_W": structure_W,
-            "structure_H": structure_H,
-            "missing": self.missing,
-            **counts,
-            **{name: value for name, value in self._course.items() if name != "random_state"},
-            "modes": modes,
-        }
+        model = {"loss": self._loss(), "structure_W": structure_W, "structure_H": structure_H, "modes": modes, **counts}
         rank, start, selection = select_if_open(self, X, rank, start, model)
-        result = factorize(
-            X,
-            rank,
-            **model,
-            init=start,
-            n_init=self.n_init,
-            callbacks=[*self.callbacks, *([print_line] if self.verbose else [])],
-            progress=False,
-            normalize=None,
-            sort=False,
-            random_state=self.random_state,
-        )
+        result = self._fitted(X, rank, start, {**model, "normalize": self.normalize})
         self.selection_ = selection
         self._n_components = result.rank  # scikit-learn's name; solvers may need fewer parts than they may have
-        return raise_if_interrupted(result)
+        if self.solver in SCIKIT_LEARNS and self._solver() == "auto":
+            return dataclasses.replace(result, reason=f"solver={self.solver!r} asks for a loss: {result.reason}")
+        return result
 
     def _project(self, X, W, H, counts) -> Result:
         """The fit with H held, with scikit-learn's rules for given W and H."""
         if W is not None:
             warn("When update_H=False, the provided initial W is not used.", RuntimeWarning)
-        H = check_start(H, (self._wanted(None), X.shape[1]), "NMF (input H)")
+        H = check_factor(H, (self._wanted(None), X.shape[1]), "NMF (input H)")
         if H.dtype != X.dtype:
             raise TypeError(f"H should have the same dtype as X. Got H.dtype = {H.dtype}.")
         counts = {"missing": self.missing, **counts}
         found = projected(X, (H.T,), self._structure_of_new(X), self._loss(), counts, **self._course)
         return raise_if_interrupted(found)
 
+    def _held(self, X):
+        lowest = np.nanmin(X.data if issparse(X) else X, initial=0.0)
+        if lowest < 0:
+            raise ValueError(f"Negative values in data passed to NMF: X goes down to {lowest:g}. Clip it.")
+        return (self.components_.T,), self._structure_of_new(X), self.result_.loss  # with what was estimated in `fit`
+
     @property
     def _course(self) -> dict[str, Any]:
-        """How fits run."""
-        names = ("max_iter", "tol", "n_threads", "random_state")
-        return {"solver": self._solver(), **{name: getattr(self, name) for name in names}}
+        return {**super()._course, "solver": self._solver()}
 
     def _loss(self) -> Loss:
         if self.loss is not None and self.beta_loss != "frobenius":
@@ -314,7 +264,9 @@ class NMF(Model):
     def _solver(self) -> Solver | str:
         if not isinstance(self.solver, str):
             return self.solver
-        if self.solver == "auto":
+        if self.solver == "mu" and self.init == "custom":
+            return MU()  # zeros of the start stay zeros, which some users say with what they know of the parts
+        if self.solver in ("auto", *SCIKIT_LEARNS):
             return HALS(shuffle=True) if self.shuffle and self._loss().quadratic else "auto"
         solver = resolve("solver", self.solver)
         if self.shuffle and isinstance(solver, HALS):
@@ -384,6 +336,14 @@ def stated(structure: Structure | str | None) -> Structure | None:
 
 
 def check_start(A, shape, whom):
+    """A factor to start from, with scikit-learn's sentences."""
+    A = check_factor(A, shape, whom)
+    if not A.any():
+        raise ValueError(f"Array passed to {whom} is full of zeros.")
+    return A
+
+
+def check_factor(A, shape, whom):
     """A given factor against its shape (None: any size), with scikit-learn's sentences."""
     A = check_array(A)
     for axis, (expected, ordinal) in enumerate(zip(shape, ("first", "second"), strict=True)):
@@ -392,6 +352,4 @@ def check_start(A, shape, whom):
                 f"Array with wrong {ordinal} dimension passed to {whom}. Expected {expected}, but got {A.shape[axis]}."
             )
     check_non_negative(A, whom)
-    if not A.any():
-        raise ValueError(f"Array passed to {whom} is full of zeros.")
     return A

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.names import factor_names
-from ..data.observed import provisional
 from ..data.units import product_of_norms
-from ..data.validation import checked_data
-from ..factorize import factorize, stated_structure
+from ..factorize import stated_structure
 from ..losses import Loss
 from ..registry import resolve
 from ..result import Result
 from ..result.result import unit_factors
-from ..result.transform import check_slices, data_from, for_new_rows, projected_rows
-from ..run.progress import print_line
-from ..solvers import Solver
+from ..result.transform import check_slices, data_from, for_new_rows
 from ..structures import NonNegative, Structure
-from .base import (
-    MISSING_CONSTRAINT,
-    counting,
-    given_rank,
-    raise_if_interrupted,
-    select_if_open,
-)
+from .base import Model, counting, given_rank, select_if_open
 from .sklearn_private import Interval, StrOptions, fit_context
 
 
-class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class NTF(Model):
     """Nonnegative tensor factorization, also called nonnegative CP or PARAFAC: a tensor of any order >= 2 is taken for
     a sum of outer products,
 
@@ -64,10 +56,11 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Iterations allowed for one start; None: as many as suit the solver.
     n_init : int or None
         Number of starts; the best is kept. None: 1, and where `admm` solves for sets that are not convex up to 4.
-    normalize : bool
+    normalize : bool, or as in `partwise.factorize`
         True: the columns of `factors_` have norm 1, as TensorLy has it, where their structure allows any scale; those
         on a simplex, say, or held, bounded or penalised, stay as they are. `weights_` are the norms taken out.
-        False: `factors_` are those of `result_`, and `weights_` are 1.
+        False: `factors_` are those of `result_`, and `weights_` are 1; also for "balanced", which is the same, "A2",
+        ("A2", "l1"), or None, which say where the scale of a part goes.
     modes : list of str, or dict of str to labels or None, optional
         Names of the modes in order, and what stands along them, for pictures and reports.
     random_state : int, RandomState or None
@@ -76,6 +69,11 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Whether to print a line per iteration.
     callbacks : sequence of callables
         Called as ``callback(record, factors)`` after every iteration; a true answer ends the run.
+    target, time_limit : float, optional
+        An objective at which to stop, and seconds for `fit` to run at most.
+    progress, checkpoint, resume, sort
+        A bar, files to keep the state of `fit` in and to go on from, and whether parts are ordered by their norm, as in
+        `partwise.factorize`.
     n_threads : int, optional
         Threads to use at most.
 
@@ -111,63 +109,23 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     (5, 3)
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012  # scikit-learn reads this name
+    n_components: int | str = field(kw_only=False)
+    loss: str | float | Loss = "frobenius"
+    structures: Sequence[Structure | str | None] | None = None
+    normalize: Any = True
+    modes: Any = None
+
+    _parameter_constraints: ClassVar[dict] = {
+        **Model._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "init": "no_validation",  # `factorize` has a sentence for what is no start
-        "solver": [str, Solver],
         "loss": [str, Real, Loss],
         "structures": [tuple, list, None],
-        "missing": MISSING_CONSTRAINT,
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "n_init": [Interval(Integral, 1, None, closed="left"), None],
-        "normalize": ["boolean"],
+        "normalize": ["boolean", str, tuple, None],
         "modes": "no_validation",
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "callbacks": [tuple, list],
-        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
     }
 
-    def __init__(
-        self,
-        n_components,
-        *,
-        init=None,
-        solver="auto",
-        loss="frobenius",
-        structures=None,
-        missing="nan",
-        tol=1e-4,
-        max_iter=None,
-        n_init=None,
-        normalize=True,
-        modes=None,
-        random_state=None,
-        verbose=0,
-        callbacks=(),
-        n_threads=None,
-    ):
-        self.n_components = n_components
-        self.init = init
-        self.solver = solver
-        self.loss = loss
-        self.structures = structures
-        self.missing = missing
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.normalize = normalize
-        self.modes = modes
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.n_threads = n_threads
-
-    def fit(self, X, y=None, *, sample_weight=None, mask=None, weights=None):
-        """Learn the parts of X, an array of any order >= 2 or a `SparseTensor`; the rest as in `fit_transform`."""
-        self.fit_transform(X, sample_weight=sample_weight, mask=mask, weights=weights)
-        return self
+    any_order: ClassVar[bool] = True
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X, y=None, *, sample_weight=None, mask=None, weights=None):
@@ -187,45 +145,20 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             How much the loss of each entry counts, >= 0; what a sparse one does not store counts nothing. A tuple has
             one vector for each mode, or None.
         """
-        shape = () if sample_weight is None else self._checked(X, mask, weights).shape
+        shape = () if sample_weight is None else self._validated(X, mask, weights).shape
         model = {
             "loss": self.loss,
             "structures": self.structures
             and list(map(nonnegative, self.structures, factor_names(len(self.structures)))),
-            "solver": self.solver,
             "modes": self.modes,
             **counting(shape, mask, weights, sample_weight),
         }
         rank = given_rank(self.init) if self.n_components == "auto" else self.n_components
-        rank, start, selection = select_if_open(self, X, rank, self.init, {**self._shared, **model})
-        callbacks = [*self.callbacks, *([print_line] if self.verbose else [])]
-        result = self._factorize(X, rank, **model, init=start, n_init=self.n_init, callbacks=callbacks)
+        rank, start, selection = select_if_open(self, X, rank, self.init, model)
+        scale = "balanced" if isinstance(self.normalize, bool | np.bool_) else self.normalize
+        result = self._fitted(X, rank, start, {**model, "normalize": scale})
         self.selection_ = selection
         return self._learn(result)
-
-    def transform(self, X, *, mask=None, weights=None):
-        """The first factor for other slices along the first mode, with the other factors held: each slice on its own,
-        from what is observed of it, in the scale of `fit_transform`. A slice of which nothing is observed is 0."""
-        check_is_fitted(self)
-        X = self._checked(X, mask, weights)
-        check_slices(X.shape, self.result_.shape)
-        stated = self.structures[0] if self.structures else None
-        first = None if stated is None else resolve("structure", stated)
-        first = nonnegative(for_new_rows(first, "structures[0]", "it to be nonnegative only"), "A1")
-        counts = {"missing": self.missing, "mask": mask, "weights": weights}
-        settings = {name: value for name, value in self._shared.items() if name != "missing"}
-        loss = self.result_.loss  # with what was estimated in `fit`
-        found = projected_rows(
-            X,
-            self.result_.factors[1:],
-            first,
-            loss,
-            counts,
-            solver=self.solver,
-            random_state=self.random_state,
-            **settings,
-        )
-        return found * self._norms_taken_out(1).astype(X.dtype)
 
     def inverse_transform(self, X):
         """Slices from weights of shape (n_samples, n_components), as `transform` gives them: an array of the order of
@@ -233,8 +166,15 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return data_from(X, tuple(self.factors_[1:]))
 
-    def _checked(self, X, mask, weights):
-        return checked_data(X, any_order=True, missing=provisional(self.missing, mask, weights))
+    def _held(self, X):
+        check_slices(X.shape, self.result_.shape)
+        stated = self.structures[0] if self.structures else None
+        first = None if stated is None else resolve("structure", stated)
+        first = nonnegative(for_new_rows(first, "structures[0]", "it to be nonnegative only"), "A1")
+        return self.result_.factors[1:], first, self.result_.loss  # with what was estimated in `fit`
+
+    def _in_scale(self, rows):
+        return rows * self._norms_taken_out(1).astype(rows.dtype)
 
     def _learn(self, result: Result) -> np.ndarray:
         """Keep the result as attributes; returns the first factor, with the weights."""
@@ -258,29 +198,13 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             stated.bind(A.shape, transposed=name == "H", name=name)
             for stated, A, name in zip(self.result_.structures, self.result_.factors, names, strict=True)
         )
-        return [structure.scalable(rank) & self.normalize for structure in bound]
+        unit = isinstance(self.normalize, bool | np.bool_) and bool(self.normalize)
+        return [structure.scalable(rank) & unit for structure in bound]
 
     def _norms_taken_out(self, first: int) -> np.ndarray:
         """What a part of the result is times that of `factors_`, in the modes from `first` on."""
         pairs = zip(self._scalable()[first:], self.result_.factors[first:], strict=True)
         return product_of_norms([np.where(free, A, np.eye(len(A), 1)) for free, A in pairs])
-
-    def _factorize(self, X, rank, **settings) -> Result:
-        result = factorize(
-            X,
-            rank,
-            **self._shared,
-            progress=False,
-            random_state=self.random_state,
-            **settings,
-        )
-        return raise_if_interrupted(result)
-
-    @property
-    def _shared(self) -> dict[str, Any]:
-        """What all fits are told, those of a search too."""
-        names = ("missing", "max_iter", "tol", "n_threads")
-        return {name: getattr(self, name) for name in names}
 
     @property
     def _n_features_out(self):
@@ -289,10 +213,7 @@ class NTF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.missing is not None
         tags.input_tags.positive_only = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

@@ -10,7 +10,22 @@ from ..problem import Factors, Problem
 
 
 class Init(ABC):
-    """A frozen dataclass; called with the (normalized) problem, it returns feasible factors in its units."""
+    """A start: a frozen dataclass; called with the (normalized) problem and a random state, it returns feasible factors
+    in its units.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np, partwise as pw
+    >>> @dataclass(frozen=True)
+    ... class Flat(pw.init.Init):
+    ...     name = "flat"
+    ...     def raw(self, problem, rng):
+    ...         return tuple(np.ones((dim, problem.rank)) for dim in problem.data.shape)
+    ...
+    >>> pw.factorize([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]], 1, init=Flat()).converged
+    True
+    """
 
     seeded = False  # another random state gives another start
     informed = True  # knows something of X
@@ -58,7 +73,17 @@ class Init(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Given(Init):
-    """Factors in the user's units, tall; None where the user gave none (a fixed factor needs none)."""
+    """Factors in the user's units, tall; None where the user gave none (a fixed factor needs none).
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> W, H = np.ones((20, 1)), np.ones((1, 12))
+    >>> start = pw.init.Given.public(W, H)  # or init=(W, H)
+    >>> pw.factorize(X, 1, init=start).converged
+    True
+    """
 
     factors: tuple[np.ndarray | None, ...]
     name = "custom"

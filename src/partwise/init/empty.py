@@ -9,6 +9,16 @@ from .base import Init
 
 @dataclass(frozen=True)
 class Empty(Init):
+    """No parts at all: where `solver="greedy"` begins.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> pw.factorize(X, 2, solver="greedy", init=pw.init.Empty()).rank
+    2
+    """
+
     informed = False
     name = "empty"
 

@@ -15,7 +15,15 @@ FLOOR = 1e-2  # of the mean of a factor: zeros under losses that cannot leave th
 
 @dataclass(frozen=True)
 class GreedyLS(Init):
-    """Parts of a least-squares fit, one at a time, with `rounds` of alternation after each."""
+    """Parts of a least-squares fit, one at a time, with `rounds` of alternation after each.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> T = pw.datasets.make_cp((8, 7, 6), 2, random_state=0).X
+    >>> pw.factorize(T, 2, init=pw.init.GreedyLS(rounds=2)).converged
+    True
+    """
 
     rounds: int = 5
     nonnegative = True

@@ -25,7 +25,15 @@ ROUNDS = 20  # of alternation for a part
 
 @dataclass(frozen=True)
 class GreedyL1(Init):
-    """The row with the largest sum of what is left of X, fitted to all of X by alternating medians, then subtracted."""
+    """The row with the largest sum of what is left of X, fitted to all of X by alternating medians, then subtracted.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 2, random_state=0).X
+    >>> pw.factorize(X, 2, loss="l1", init=pw.init.GreedyL1()).rank
+    2
+    """
 
     nonnegative = True
     by_entries = True

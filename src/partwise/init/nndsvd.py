@@ -19,6 +19,14 @@ class NNDSVD(Init):
 
     Numbers are those of scikit-learn where the largest entry of X is 1; `sqrt(max(X))` is the unit of a factor
     here, so that the start does not depend on the units of X.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> result = pw.factorize(X, 3, init=pw.init.NNDSVD("mean"))  # or init="nndsvda"
+    >>> result.converged
+    True
     """
 
     fill: str = "zeros"

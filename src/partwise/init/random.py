@@ -14,6 +14,14 @@ class Random(Init):
     is signed.
 
     For matrices the numbers are those of scikit-learn for the same seed.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> result = pw.factorize(X, 3, init=pw.init.Random(), n_init=3, random_state=0)
+    >>> result.objective == min(result.objectives)
+    True
     """
 
     seeded = True

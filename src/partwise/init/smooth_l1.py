@@ -22,6 +22,13 @@ class SmoothL1(Init):
 
     Where one factor is held, every row of the other goes its own way, from equal weights. Where a factor is to be 0/1
     its parts are rounded at half of their largest entry, or at 1/2 where the other is held.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 2, outliers=0.05, random_state=0).X
+    >>> pw.factorize(X, 2, loss="l1", init=pw.init.SmoothL1(stages=5), random_state=0).rank
+    2
     """
 
     stages: int = 10

@@ -20,7 +20,15 @@ SWEEPS = 100  # to fit W to the parts
 
 @dataclass(frozen=True)
 class SPA(Init):
-    """Rows of X, scaled to sum 1, each picked for its distance from the span of those before; W by least squares."""
+    """Rows of X, scaled to sum 1, each picked for its distance from the span of those before; W by least squares.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> pw.factorize(X, 3, init=pw.init.SPA()).converged
+    True
+    """
 
     limited = True
     nonnegative = True

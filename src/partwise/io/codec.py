@@ -30,6 +30,7 @@ FORMER: dict[str, str | None] = {
     "Certificate.dead_parts": "Certificate.zero_components",
     "Certificate.unsettled": "Certificate.n_suboptimal",
     "Growth": "GreedyState",
+    "Outcome.likeness": None,
     "Rung": "PathStep",
     "structure All": "structure Intersection",
 }

@@ -49,7 +49,25 @@ def save(thing: Any, path: str | Path) -> Path:
 
 def load(path: str | Path) -> Any:
     """What `save` of a `Result`, `Stability` or `RankSelection` wrote. The file may come from strangers: nothing in it
-    is run."""
+    is run.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    Result, Stability or RankSelection
+
+    Examples
+    --------
+    >>> import os, tempfile, partwise as pw
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.partwise")
+    >>> path = pw.factorize(pw.datasets.make_parts(20, 12, 3, random_state=0).X, 3).save(path)
+    >>> pw.load(path).rank
+    3
+    """
     about, arrays = read_archive(path, *kinds())
     kind = about["kind"]
     cls, checks = kinds()[kind]

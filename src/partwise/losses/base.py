@@ -23,6 +23,14 @@ class Loss(ABC):
 
     What is here does for any loss with second derivatives of at most `curvature`, given its `value` and `gradient`:
     `expand` majorises it by a quadratic, which solvers for least squares bring down.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> isinstance(pw.losses.KL(), pw.losses.Loss)
+    True
+    >>> pw.factorize([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]], 1, loss=pw.losses.KL()).loss
+    KL()
     """
 
     quadratic = False  # gram and cross say all about complete data
@@ -38,6 +46,7 @@ class Loss(ABC):
     scale: float | None = 1.0  # of residuals, where it has one; None: to be estimated
     infinite_at_zero = False  # d(x, 0) is, for x > 0
     explains = "the loss of 0"  # what `Result.explained` is a share of, in words
+    says = ""  # what it is, and what it is for, in a few words
 
     @abstractmethod
     def value(self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | float = 1.0) -> float:
@@ -46,6 +55,10 @@ class Loss(ABC):
     @abstractmethod
     def gradient(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Derivative of `value` in each entry of Y; 0 where it has none."""
+
+    def entrywise(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """d(x, y) of each entry, in double precision."""
+        return np.vectorize(self.value, otypes=[np.float64])(X, Y)
 
     def null(self, mean: float) -> float:
         """The null model, a constant, whose loss a fit is compared with, given the mean of |X|: 0, so that its loss is

@@ -35,12 +35,23 @@ class Huber(Loss):
     are parameters (Hill and Holland 1977). Where more than half of the entries are 0, as in most sparse X, residuals of
     zeros say little of the noise, and only those of nonzero entries count. It is at least a thousandth of the median
     nonzero entry. The result has the loss with the delta that was found.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 2, noise=0.05, outliers=0.05, random_state=0).X
+    >>> pw.factorize(X, 2, loss=pw.losses.Huber(0.1), random_state=0).loss
+    Huber(delta=0.1)
+    >>> estimated = pw.factorize(X, 2, loss="huber", random_state=0).loss
+    >>> bool(0 < estimated.delta < 1)
+    True
     """
 
     delta: float | None = None
     kernels = ("expansion", "losses")
     updates = frozenset({"gcd", "hals", "newton", "palm"})
     degree = 2.0
+    says = "Huber's loss: least squares for noise, absolute differences for gross errors"
     start = "random"  # singular vectors follow gross errors, and fits from there do not get away from these
 
     def __post_init__(self):
@@ -71,9 +82,12 @@ class Huber(Loss):
         return self if self.delta is None else Huber(in_units(self.delta, exponent))
 
     def value(self, X, Y, weights=1.0):
+        return float(np.sum(weights * self.entrywise(X, Y)))
+
+    def entrywise(self, X, Y):
         size = np.abs(np.asarray(X, dtype=np.float64) - np.asarray(Y, dtype=np.float64))
         within = np.minimum(size, self.known)
-        return float(np.sum(weights * (within * (size - within / 2))))
+        return within * (size - within / 2)
 
     def gradient(self, X, Y):
         return np.clip(Y - X, -self.known, self.known)

@@ -18,6 +18,15 @@ class L1(Loss):
     """`sum |x - y|`: large errors do not count more than their size, so a few gross ones are left alone.
 
     `zero_weight`, between 0 and 1, is what an error under a zero of X counts: with 0 zeros are missing entries.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> planted = pw.datasets.make_parts(30, 20, 2, outliers=0.05, random_state=0)
+    >>> losses = pw.losses.Frobenius(), pw.losses.L1()
+    >>> squares, absolute = (pw.factorize(planted.X, 2, loss=loss, random_state=0) for loss in losses)
+    >>> pw.metrics.factor_match(planted, absolute) > pw.metrics.factor_match(planted, squares)
+    True
     """
 
     zero_weight: float = 1.0
@@ -29,6 +38,7 @@ class L1(Loss):
     error_power = 1.0
     start = "smooth-l1"
     explains = "the sum of |X|"
+    says = "absolute differences: gross errors in a few entries do not bend the parts"
 
     def __post_init__(self):
         if not is_between(self.zero_weight, 0, 1):
@@ -50,8 +60,10 @@ class L1(Loss):
         return None
 
     def value(self, X, Y, weights=None):
-        X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
-        return float(np.sum((self.weights(X) if weights is None else weights) * np.abs(X - Y)))
+        return float(np.sum((self.weights(X) if weights is None else weights) * self.entrywise(X, Y)))
+
+    def entrywise(self, X, Y):
+        return np.abs(np.asarray(X, dtype=np.float64) - np.asarray(Y, dtype=np.float64))
 
     def gradient(self, X, Y):
         return np.sign(Y - X) * self.weights(X).astype(np.asarray(Y).dtype)

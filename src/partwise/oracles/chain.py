@@ -31,7 +31,17 @@ ROUNDING = 1e-13  # of |Q|: a difference that is none
 
 @dataclass(frozen=True, eq=False)
 class Atom:
-    """An answer to `min u' Q v`, and how good it is: no nonnegative unit vectors give less than `bound`."""
+    """An answer to `min u' Q v`, and how good it is: no nonnegative unit vectors give less than `bound`.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> atom = pw.oracles.rank_one([[-2.0, 0.5], [1.0, -1.0]])
+    >>> atom.u.round(3), atom.v.round(3), round(atom.value, 6)
+    (array([1., 0.]), array([1., 0.]), -2.0)
+    >>> print(atom)
+    value -2, none below -2 (closed, closed form)
+    """
 
     vectors: tuple[np.ndarray, ...]  # one for each mode
     value: float
@@ -199,6 +209,13 @@ def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = 
     Atom
         `vectors`, one for each mode (`u`, `v` of a matrix), `value`, `bound`, `status` ("closed", "open" or "not
         certified"), `gap` and `stage`.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> atom = pw.oracles.rank_one([[-3.0, -1.0], [2.0, -2.0]])
+    >>> atom.status, bool(atom.bound <= atom.value)
+    ('closed', True)
     """
     if not isinstance(symmetric, bool | np.bool_):
         raise ValueError(f"symmetric must be True or False, got {symmetric!r}")

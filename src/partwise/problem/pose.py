@@ -34,7 +34,7 @@ def pose(data: Data, loss: Loss, structures: Sequence[Structure], rank: int) -> 
     if lowest < 0 and nonnegative and not any(structure.fixed for structure in bound):  # parts held are what they are
         raise ValueError(
             f"Negative values in data passed to partwise: X goes down to {lowest:g}, which nonnegative factors "
-            "cannot reproduce. Clip or shift X, or let one factor be signed with structures.Free(); if such values "
+            "cannot reproduce. Clip or shift X, or let one factor of pw.factorize be structures.Free(); if such values "
             "mean that an entry is missing, put NaN in their place, or use mask=."
         )
     problem = Problem(loss.held(data, nonnegative), loss, bound, rank)

@@ -52,6 +52,23 @@ CONSTANT = 1e-7  # relative deviation from the mean below which X is constant: i
 
 @dataclass(frozen=True, eq=False)
 class Problem:
+    """A loss, structures and data put together: the objective, its gradient and the measure of optimality, as functions
+    of factors that are all tall, (dim, rank). `partwise.factorize` makes one, in units where the largest entry of X is
+    near 1, and hands it to the start and to the solver.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> class Watched(pw.init.Random):
+    ...     def raw(self, problem, rng):
+    ...         print(problem.rank, problem.data.shape, problem.loss)
+    ...         return super().raw(problem, rng)
+    ...
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> result = pw.factorize(X, 3, init=Watched())
+    3 (20, 12) Frobenius()
+    """
+
     data: Data
     loss: Loss
     structures: tuple[Structure, ...]  # bound to (dim, rank)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..data.names import counted
-from .build import build, png, write_page
+from .build import build, write_page
+from .pictures import svg
 
 if TYPE_CHECKING:
     from ..selection.selected import RankSelection
@@ -18,16 +19,9 @@ READINGS = {  # how to read columns that not every table has
 }
 
 
-def write_selection_report(
-    selection: RankSelection, path, *, title="How many parts?", image_shape=None, columns=None, feature_names=None
-) -> Path:
-    """Write the page to `path` and return the path; the words are those of `write_report`, for the fit."""
-
-    def page() -> dict:
-        options = {"image_shape": image_shape, "columns": columns, "feature_names": feature_names}
-        return build_selection(selection, title, **options)
-
-    return write_page(path, "selection.html", page)
+def write_selection_report(selection: RankSelection, path, *, title="How many parts?", **options) -> Path:
+    """Write the page to `path` and return the path; the options are those of `write_report`, for the fit."""
+    return write_page(path, "selection.html", lambda: build_selection(selection, title, **options))
 
 
 def build_selection(selection: RankSelection, title: str, **options) -> dict:
@@ -39,11 +33,17 @@ def build_selection(selection: RankSelection, title: str, **options) -> dict:
         "title": title,
         "headline": headline(selection),
         "sentence": selection.sentence,
-        "curve": png(selection.plot.curve()),
-        "stability": png(selection.plot.stability()) if was_compared(selection) else None,
+        "curve": svg(
+            selection.plot.curve, "Loss of entries left out, and of those fitted, against the number of parts"
+        ),
+        "stability": svg(selection.plot.stability, "Silhouettes of the parts of random starts, by rank")
+        if was_compared(selection)
+        else None,
         "not_compared": not_compared(selection),
         "n_starts": selection.n_starts,
-        "parts": png(stability.plot.parts()) if stability else None,
+        "parts": svg(stability.plot.parts, "Share of each part, coloured by how many starts found it")
+        if stability
+        else None,
         "verdict": f"With {counted(selection.rank, 'part')}: {stability.sentence}" if stability else None,
         "headings": headings,
         "lines": [

@@ -19,6 +19,7 @@ from ..oracles.matrices import Residual
 from ..problem import Factors, Problem, is_binary, ratio, zero_components
 from ..run import interrupts
 from ..run.records import Run
+from .html import certificate_html
 
 FULL_SIDE = 5000  # largest smaller side whose eigenvalues are all computed
 SMALLEST = 5e-324  # number there is: what is positive stays so in any units
@@ -72,6 +73,9 @@ class Certificate:
                 "entries where X is not the model: {}, not the Boolean product: {}".format(*self.disagreements)
             )
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return certificate_html(self)
 
 
 def certificate(problem: Problem, run: Run, tol: float) -> Certificate:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from ..structures import Structure
 from . import plots
 from .certificate import Certificate, Optimality, optimality
 from .certificate import one_more as one_more_part
+from .html import result_html
 from .impute import MOST_ENTRIES, filled_in
 from .provenance import Provenance
 from .transform import data_from, transformed
@@ -31,7 +34,18 @@ from .transform import data_from, transformed
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """Parts and how they came about, in the user's units. It never holds X."""
+    """Parts and how they came about, in the user's units. It never holds X.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, noise=0.05, random_state=0).X
+    >>> result = pw.factorize(X, 3, random_state=0)
+    >>> result.W.shape, result.H.shape, result.status
+    ((20, 3), (3, 12), 'converged')
+    >>> bool(result.explained > 0.95), result.certificate.feasible
+    (True, True)
+    """
 
     factors: Factors  # tall, (dim, rank)
     objective: float
@@ -53,6 +67,7 @@ class Result:
     n_missing: int = 0  # entries of X that are missing, or have weight 0
     weighted: bool = False  # entries that count do so by weights that differ
     provenance: Provenance | None = None  # what was called, of which data, and when
+    compile_seconds: float = 0.0  # of getting kernels ready, which the times of `history` leave out
 
     @property
     def W(self) -> np.ndarray:
@@ -89,7 +104,16 @@ class Result:
         return sizes / sizes.sum() if sizes.sum() > 0 else sizes
 
     def reconstruct(self) -> np.ndarray:
-        """The model as an array of the shape of X: `W H`, or the sum of the outer products of all components."""
+        """The model as an array of the shape of X: `W H`, or the sum of the outer products of all components.
+
+        Examples
+        --------
+        >>> import numpy as np, partwise as pw
+        >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+        >>> result = pw.factorize(X, 3)
+        >>> np.allclose(result.reconstruct(), result.W @ result.H)
+        True
+        """
         if math.prod(self.shape) > MOST_ENTRIES:
             raise ValueError(
                 f"the model has {math.prod(self.shape):.3g} entries, more than are multiplied out here: compute the "
@@ -125,7 +149,16 @@ class Result:
         return transformed(self, X, modes_of(X), {"missing": missing, "mask": mask, "weights": weights})
 
     def inverse_transform(self, W) -> np.ndarray:
-        """`W H` for weights of shape (n_samples, rank), as `transform` gives them; for a tensor, slices of it."""
+        """`W H` for weights of shape (n_samples, rank), as `transform` gives them; for a tensor, slices of it.
+
+        Examples
+        --------
+        >>> import numpy as np, partwise as pw
+        >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+        >>> result = pw.factorize(X, 3)
+        >>> np.allclose(result.inverse_transform(result.W[:2]), result.reconstruct()[:2])
+        True
+        """
         return data_from(W, self.factors[1:])
 
     @property
@@ -189,10 +222,12 @@ class Result:
 
     @property
     def rank(self) -> int:
+        """Number of parts."""
         return self.factors[0].shape[1]
 
     @property
     def n_iter(self) -> int:
+        """Iterations of the best start."""
         return self.history[-1].n_iter
 
     @property
@@ -209,11 +244,21 @@ class Result:
 
     @property
     def converged(self) -> bool:
+        """Whether the run ended because `tol` was reached; see `status`."""
         return self.status == "converged"
 
     def certify(self, X, one_more: bool = False) -> Optimality:
         """How far the fit is from the best any factorization of this rank could reach (needs the data); `one_more`: and
-        how much any one more part could gain, with the present parts held."""
+        how much any one more part could gain, with the present parts held.
+
+        Examples
+        --------
+        >>> import partwise as pw
+        >>> X = pw.datasets.make_parts(20, 12, 3, noise=0.05, random_state=0).X
+        >>> known = pw.factorize(X, 3).certify(X)
+        >>> known.bound <= known.relative_error
+        True
+        """
         if self.unbounded:
             raise ValueError(self.unbounded)
         data = as_data(checked_data(X, any_order=True))
@@ -237,17 +282,55 @@ class Result:
 
     @property
     def plot(self) -> Plots:
-        """Pictures: `result.plot.parts(image_shape)`, `.modes()`, `.convergence()`, `.path()`."""
+        """Pictures, matplotlib Figures that a notebook shows by itself: `result.plot.parts(image_shape)`,
+        `.features()`, `.codes(labels)`, `.modes()`, `.residual(X)`, `.convergence()`, `.path()`."""
         return Plots(self)
 
-    def report(self, path, **options):
-        """Write a page with the parts, the convergence curve and the certificate; see `partwise.report`."""
+    def report(self, path, **options) -> Path:
+        """Write a page about this result, one file that needs no network and no scripts: what was asked, what was
+        found, who has it, how good it is, how the run went, and where it comes from.
+
+        Parameters
+        ----------
+        path : str or Path
+            An .html file.
+        title : str
+        X : array-like or sparse, optional
+            The data: for where the model fails, and for samples beside their model. Entries that count are stated by
+            `missing`, `mask` and `weights`, as in `partwise.factorize`.
+        labels : sequence, optional
+            One label for each sample, such as a cell type: shares of parts are shown by them.
+        image_shape : (height, width), optional
+            Of samples that are images; `columns`: images of parts in a row.
+        show : "image", "curve" or "list", optional
+            How parts are shown; without it, by what they look like.
+        feature_names : sequence of str, optional
+            Where the data have none of their own.
+        optimality : Optimality, optional
+            What `certify(X)` returned.
+
+        Examples
+        --------
+        >>> import partwise as pw
+        >>> digits = pw.datasets.load_digits()
+        >>> result = pw.factorize(digits.X, 10, random_state=0)
+        >>> page = result.report("digits.html", X=digits.X, image_shape=digits.image_shape)  # doctest: +SKIP
+        """
         from ..report import write_report  # noqa: PLC0415  # needs the optional drawing libraries
 
         return write_report(self, path, **options)
 
     def save(self, path) -> Path:
-        """Write everything to one file, arrays and JSON, that `partwise.load` reads back exact to the bit."""
+        """Write everything to one file, arrays and JSON, that `partwise.load` reads back exact to the bit.
+
+        Examples
+        --------
+        >>> import os, tempfile, numpy as np, partwise as pw
+        >>> result = pw.factorize(pw.datasets.make_parts(20, 12, 3, random_state=0).X, 3)
+        >>> path = result.save(os.path.join(tempfile.mkdtemp(), "model.partwise"))
+        >>> np.array_equal(pw.load(path).H, result.H)
+        True
+        """
         from ..io import save  # noqa: PLC0415  # it is built on this class
 
         return save(self, path)
@@ -257,6 +340,9 @@ class Result:
             f"<partwise result: {' x '.join(map(str, self.shape))}{self.kind} in {counted(self.rank, 'part')}, "
             f"{self.quality}, {self.status} after {counted(self.n_iter, 'iteration')} of {self.solver}>"
         )
+
+    def _repr_html_(self) -> str:
+        return result_html(self)
 
     @property
     def kind(self) -> str:
@@ -298,20 +384,26 @@ def unit_factors(factors: Factors) -> Factors:
     return tuple(unit_columns(A)[0].astype(A.dtype, copy=False) for A in factors)
 
 
+def drawn_by(function: Callable) -> Callable:
+    """A picture of a result as a method of its `plot`, with the words of the function."""
+
+    @wraps(function)
+    def method(self, *args, **options):
+        return function(self.result, *args, **options)
+
+    return method
+
+
 @dataclass(frozen=True)
 class Plots:
     """The functions of `partwise.result.plots` on one result."""
 
     result: Result
 
-    def parts(self, image_shape=None, columns=None):
-        return plots.parts(self.result, image_shape, columns)
-
-    def modes(self):
-        return plots.modes(self.result)
-
-    def convergence(self):
-        return plots.convergence(self.result)
-
-    def path(self):
-        return plots.path(self.result)
+    parts = drawn_by(plots.parts)
+    features = drawn_by(plots.features)
+    codes = drawn_by(plots.codes)
+    modes = drawn_by(plots.modes)
+    residual = drawn_by(plots.residual)
+    convergence = drawn_by(plots.convergence)
+    path = drawn_by(plots.path)

@@ -17,6 +17,7 @@ from ..errors import NothingObservedError, warn
 from ..losses import Loss
 from ..problem import Factors
 from ..structures import Fixed, Free, NonNegative, Structure
+from .doubts import warn_of_unobserved
 
 if TYPE_CHECKING:
     from .result import Result
@@ -99,8 +100,6 @@ def flat_start(given: Observed, parts: list[np.ndarray], loss: Loss) -> np.ndarr
 
 def of_nothing(structure: Structure, n_rows: int, rank: int, order: int, dtype) -> np.ndarray:
     """The factor of rows of which nothing at all is observed: 0 where its structure allows."""
-    from ..factorize import warn_of_unobserved  # noqa: PLC0415
-
     warn_of_unobserved({0: n_rows}, order)
     bound = structure.bind((n_rows, rank), transposed=False, name=factor_names(order)[0])
     return bound.settle(np.zeros((n_rows, rank), dtype))

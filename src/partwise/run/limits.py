@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 
 from ..checks import NUMBER, POSITIVE_INT, Rule, is_number
+from ..kernels.compiling import compile_seconds
 
 RULES = {
     "max_iter": POSITIVE_INT | None,
@@ -32,13 +33,22 @@ class Limits:
 
 
 class Clock:
-    """Seconds since it was made, and whether they are up."""
+    """Seconds of work since it was made, those of compiling apart, and whether the time allowed is up, compiling
+    included."""
 
     def __init__(self, limit: float | None):
-        self.limit, self.start = limit, time.perf_counter()
+        self.limit, self.start, self.compiled = limit, time.perf_counter(), compile_seconds()
 
     def __call__(self) -> float:
+        return self.elapsed - self.compiling
+
+    @property
+    def elapsed(self) -> float:
         return time.perf_counter() - self.start
 
+    @property
+    def compiling(self) -> float:
+        return compile_seconds() - self.compiled
+
     def over(self) -> bool:
-        return self.limit is not None and self() >= self.limit
+        return self.limit is not None and self.elapsed >= self.limit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 
@@ -10,6 +11,7 @@ from .limits import Limits
 from .records import Record
 
 REFRESH = 0.1  # seconds between two drawings
+WIDTH = 80  # letters, where nothing else is known
 
 
 def print_line(record: Record, factors: Factors) -> None:
@@ -46,25 +48,27 @@ class CellOutput:
 
 
 class Bar:
-    """A bar on standard error, drawn by tqdm; use it as a context, so that the terminal is left clean."""
+    """A bar on standard error, drawn by tqdm; use it as a context, so that the terminal is left clean. It fills as the
+    stationarity falls to `tol`, by orders of magnitude: from where it was first known, and never back. Without a
+    stationarity it fills with the iterations allowed, and in any case with the time."""
 
-    FORMAT = "{desc} {percentage:3.0f}%|{bar:20}| {n_fmt} iterations [{elapsed}, {rate_fmt}{postfix}]"
+    FORMAT = "{desc} {percentage:3.0f}%|{bar:6}| [{elapsed}{postfix}]"  # of 79 letters, with the largest numbers
 
     def __init__(self, limits: Limits, max_iter: int, n_starts: int):
         from tqdm.std import tqdm  # noqa: PLC0415  # only where it is drawn
 
-        # a cell of a notebook is a place for one text; elsewhere the bar is as wide as the terminal
-        stream, columns = (CellOutput(), 150) if in_notebook() else (sys.stderr, None)
-        self.limits, self.n_starts, self.start, self.drawn = limits, n_starts, -1, 0.0
+        # a cell of a notebook is a place for one text; elsewhere the bar is as wide as the terminal, or as it needs
+        stream, columns = (CellOutput(), WIDTH) if in_notebook() else (sys.stderr, None)
+        self.limits, self.max_iter, self.n_starts = limits, max_iter, n_starts
+        self.start, self.drawn, self.first, self.done = -1, 0.0, math.inf, 0.0
         self.begin = time.perf_counter()
         self.bar = tqdm(
-            total=max_iter,
+            total=1.0,
             bar_format=self.FORMAT,
             mininterval=0,
-            miniters=1,
+            miniters=0,
             leave=False,
             file=stream,
-            unit=" it",
             ncols=columns,
         )
 
@@ -75,31 +79,38 @@ class Bar:
         self.bar.close()
 
     def __call__(self, start: int, record: Record) -> None:
+        if start != self.start:
+            self.start, self.first, self.done, self.drawn = start, math.inf, 0.0, 0.0
+            self.bar.reset()
+            self.bar.set_description_str(f"start {start + 1}/{self.n_starts}" if self.n_starts > 1 else "partwise")
+        self.done = max(self.done, self.share_done(record))
         now = time.perf_counter()
-        if start == self.start and now - self.drawn < REFRESH:
+        if now - self.drawn < REFRESH:
             return
         self.drawn = now
-        if start != self.start:
-            self.start = start
-            self.bar.reset()
-            self.bar.set_description_str(f"start {start + 1} of {self.n_starts}" if self.n_starts > 1 else "partwise")
-        self.bar.set_postfix_str(self.postfix(record), refresh=False)
-        self.bar.update(record.n_iter - self.bar.n)
+        self.bar.n = self.done
+        self.bar.set_postfix_str(self.postfix(record))
 
     def postfix(self, record: Record) -> str:
-        aim = f", tol {self.limits.tol:g}" if self.limits.tol else ""
-        text = f"objective {record.objective:.6g}, stationarity {record.stationarity:.1e}{aim}"
-        left = self.seconds_left(record)
-        return text if left is None else f"{text}, at most {clock_face(left)} left"
+        known = f", {record.stationarity:.0e} to {self.limits.tol:.0e}" if self.aims(record) else ""
+        return f"{record.n_iter} it, objective {record.objective:.4g}{known}"
 
-    def seconds_left(self, record: Record) -> float | None:
-        """Until the iterations of this start, or the time allowed, are used up."""
-        known = []
-        if record.n_iter > 1:
-            known.append(record.time / record.n_iter * (self.bar.total - record.n_iter))
+    def aims(self, record: Record) -> bool:
+        """Whether it is known how far the run is from `tol`."""
+        return self.limits.tol > 0 and 0 < record.stationarity < math.inf
+
+    def share_done(self, record: Record) -> float:
+        """Between 0 and 1."""
+        shares = [0.0]
         if self.limits.time_limit is not None:
-            known.append(self.limits.time_limit - (time.perf_counter() - self.begin))  # of all starts together
-        return max(0.0, min(known)) if known else None
+            shares.append((time.perf_counter() - self.begin) / self.limits.time_limit)  # of all starts together
+        if self.aims(record):
+            self.first = self.first if self.first < math.inf else record.stationarity
+            span = math.log(max(self.first, 2 * self.limits.tol) / self.limits.tol)
+            shares.append(1 - math.log(max(record.stationarity / self.limits.tol, 1.0)) / span)
+        else:
+            shares.append(record.n_iter / self.max_iter)
+        return min(max(shares), 1.0)
 
 
 class FitBar:
@@ -114,7 +125,7 @@ class FitBar:
         if self.shown:
             from tqdm.std import tqdm  # noqa: PLC0415  # only where it is drawn
 
-            stream, columns = (CellOutput(), 150) if in_notebook() else (sys.stderr, None)
+            stream, columns = (CellOutput(), WIDTH) if in_notebook() else (sys.stderr, None)
             options = {"mininterval": REFRESH, "leave": False, "file": stream, "ncols": columns}
             self.bar = tqdm(desc="partwise", bar_format=self.FORMAT, **options)
         return self
@@ -127,9 +138,3 @@ class FitBar:
         if self.bar is not None:
             self.bar.set_postfix_str(text, refresh=False)
             self.bar.update(1)
-
-
-def clock_face(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"

@@ -16,7 +16,7 @@ class Record(NamedTuple):
     """One line of a history, in the user's units."""
 
     n_iter: int
-    time: float  # seconds since this start began
+    time: float  # seconds since this start began, those of compiling left out
     objective: float
     stationarity: float
 

@@ -28,7 +28,7 @@ def with_scale(problem: Problem, start: Init, solver: Solver, clock: Clock) -> P
     factors = start(problem, rng)
     problem = replace(problem, loss=problem.loss.estimated(problem.data, factors, 0))
     for _ in range(ROUNDS):
-        left = None if clock.limit is None else max(clock.limit - clock(), 1e-9)
+        left = None if clock.limit is None else max(clock.limit - clock.elapsed, 1e-9)
         limits = Limits(max_iter=ITERATIONS, time_limit=left)
         found, _ = solve(problem, [Given(tuple(problem.to_user(factors)))], solver, rng, Control(limits))
         factors, before = found.factors, problem.loss.scale

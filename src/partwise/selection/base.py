@@ -14,10 +14,8 @@ from ..data import Data
 from ..data.hiding import Grid, entries_at
 from ..data.observed import Observed
 from ..data.part import stored
-from ..data.units import unit_columns
 from ..holdout import MOST_HIDDEN, distinct_numbers, model_at
 from ..losses import L1, Loss
-from ..metrics import assigned
 from ..problem import Factors
 from .setting import Setting
 from .zeros import FEWEST, drawn_zeros
@@ -29,7 +27,19 @@ MEAN = 0.01  # share of the mean in the background, which is never 0
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What the fits of one split at one rank tell."""
+    """What the fits of one split at one rank tell: the losses of entries left out, what they count, and the factors.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> from partwise.selection.setting import Setting
+    >>> X = pw.datasets.make_parts(40, 30, 2, noise=0.1, random_state=0).X
+    >>> setting = Setting.of(X, "frobenius", (None, None, None), {}, {})
+    >>> split = pw.selection.Speckled().split(setting, share=0.1, seed=0)
+    >>> outcome = split.fit(2, 0, None, None)
+    >>> [A.shape for A in outcome.factors[0]], bool(outcome.held_out.sum() > 0)
+    ([(40, 2), (30, 2)], True)
+    """
 
     factors: tuple[Factors, ...]  # of each fit, in the user's units: the next rank starts from them
     held_out: np.ndarray  # loss of the held-out entries, summed over groups of samples, (n_groups,)
@@ -40,11 +50,21 @@ class Outcome:
     expected: float
     seconds: float
     fits: float  # of data as large as X that have the work of these fits
-    likeness: np.ndarray  # matched cosines of parts from disjoint data, (pairs, rank); no rows where there are none
 
 
 class Split(ABC):
-    """Data in two: what is fitted, and what is predicted. It is sent to other processes."""
+    """Data in two: what is fitted, and what is predicted. It is sent to other processes.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> from partwise.selection.setting import Setting
+    >>> X = pw.datasets.make_parts(40, 30, 2, noise=0.1, random_state=0).X
+    >>> setting = Setting.of(X, "frobenius", (None, None, None), {}, {})
+    >>> split = pw.selection.Speckled().split(setting, share=0.1, seed=0)
+    >>> isinstance(split, pw.selection.Split), split.test.places.size
+    (True, 120)
+    """
 
     @abstractmethod
     def fit(self, rank: int, seed: int, base: Outcome | None, last: Outcome | None) -> Outcome:
@@ -53,7 +73,15 @@ class Split(ABC):
 
 
 class Method(ABC):
-    """A way to tell how well models of different rank predict: a frozen dataclass with one method."""
+    """A way to tell how well models of different rank predict: a frozen dataclass whose `split` leaves out entries. For
+    one of your own see "How entries are left out" in docs/rank.md.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> isinstance(pw.selection.Speckled(), pw.selection.Method)
+    True
+    """
 
     name: str
 
@@ -70,7 +98,18 @@ class Method(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Test:
-    """Entries to predict, and what their losses count."""
+    """Entries to predict, and what their losses count.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> from partwise.selection.setting import Setting
+    >>> X = pw.datasets.make_parts(40, 30, 2, noise=0.1, random_state=0).X
+    >>> setting = Setting.of(X, "frobenius", (None, None, None), {}, {})
+    >>> split = pw.selection.Speckled().split(setting, share=0.1, seed=0)
+    >>> split.test.shape, split.test.values.size
+    ((40, 30), 120)
+    """
 
     shape: tuple[int, ...]
     places: np.ndarray  # counted through an array of this shape, the last mode fastest, in order
@@ -151,16 +190,6 @@ def scored_by(loss: Loss) -> Loss:
     """The loss that models of different rank are compared by: one whose scale each fit estimates would be another at
     every rank, and is replaced by absolute differences, as robust as it is."""
     return loss if loss.scale is not None else L1()
-
-
-def cosines(one: np.ndarray, other: np.ndarray, rank: int) -> np.ndarray:
-    """Between the parts of two fits in one mode, matched one to one so that they are largest in all, (rank,); 0 for
-    parts that are missing."""
-    scores = np.abs(unit_columns(one)[0].T @ unit_columns(other)[0])
-    match = assigned(scores)
-    found = np.zeros(rank)
-    found[: np.sum(match >= 0)] = scores[match >= 0, match[match >= 0]]
-    return found
 
 
 def is_outcome(rank: int, outcome: Any) -> bool:

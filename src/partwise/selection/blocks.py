@@ -16,7 +16,7 @@ from ..data.part import part
 from ..problem import Factors
 from ..result import Result
 from ..structures import Fixed, Structure
-from .base import Method, Outcome, Split, Test, cosines
+from .base import Method, Outcome, Split, Test
 from .path import extended
 from .setting import Setting, seeds
 
@@ -74,7 +74,6 @@ class BlocksSplit(Split):
             expected=expected,
             seconds=time.perf_counter() - began,
             fits=1.0,  # 2^order of data that are as many times smaller
-            likeness=self.likeness(dict(zip(self.tests, factors, strict=True)), rank),
         )
 
     def fitted(self, cell: Cell, rank: int, seed: int, start: Factors | None) -> Result:
@@ -95,17 +94,6 @@ class BlocksSplit(Split):
             A[pair[half]] = projected(self.parts[other_half(opposite(cell), mode)], result, mode, seed)
             factors.append(A)
         return tuple(factors)
-
-    def likeness(self, factors: dict[Cell, Factors], rank: int) -> np.ndarray:
-        """Matched cosines of parts fitted to the same half of the rows along one mode, and opposite ones along all
-        others: H from other samples, W from other features."""
-        found = []
-        for cell, mode in product(factors, range(len(self.halves))):
-            away = other_half(opposite(cell), mode)
-            if cell < away:
-                rows = self.halves[mode][1 - cell[mode]]
-                found.append(cosines(factors[cell][mode][rows], factors[away][mode][rows], rank))
-        return np.array(found)
 
 
 def projected(setting: Setting, result: Result, mode: int, seed: int) -> np.ndarray:
@@ -153,7 +141,15 @@ def seen_for(cell: Cell) -> list[Cell]:
 
 @dataclass(frozen=True)
 class Blocks(Method):
-    """Cut the rows along every mode into halves, and predict each cell from the parts of the opposite one."""
+    """Cut the rows along every mode into halves, and predict each cell from the parts of the opposite one.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(60, 40, 3, noise=0.1, random_state=0).X
+    >>> pw.select_rank(X, 5, method=pw.selection.Blocks(), n_repeats=1, n_starts=2).rank
+    3
+    """
 
     name = "blocks"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..result.plots import figures
+from ..result.plots.base import new_figure
 from . import connectivity
 from .rule import STABLE
 
@@ -21,7 +21,7 @@ MOST_NUMBERED = 30  # bars that each have a number below
 def curve(selection: RankSelection):
     """The held-out loss by rank: repeats thin, their mean thick, the window shaded; below it the loss of what was
     fitted, which always falls. A matplotlib Figure."""
-    fig = figures().Figure(figsize=(6.4, 3.4), layout="constrained")
+    fig = new_figure(6.4, 3.4)
     ax, ranks = fig.subplots(), selection.ranks
     ax.plot(ranks, selection.curves.T, color="#90cdf4", linewidth=0.8)
     mean = [row.held_out for row in selection.table]
@@ -43,7 +43,7 @@ def stability(selection: RankSelection):
     rows = [row for row in selection.table if row.weakest == row.weakest]
     if not rows:
         raise ValueError("no parts of random starts were compared: there is one part, or the search was interrupted")
-    fig = figures().Figure(figsize=(4.6, 3.0), layout="constrained")
+    fig = new_figure(4.6, 3.0)
     ax = fig.subplots()
     style = {"marker": "o", "markersize": 5}
     ax.plot([r.rank for r in rows], [r.stability for r in rows], color="#90cdf4", label="mean of the parts", **style)
@@ -67,18 +67,18 @@ def parts(stability: Stability):
     from matplotlib.cm import ScalarMappable  # noqa: PLC0415  # optional
     from matplotlib.colors import Normalize  # noqa: PLC0415
 
-    fig = figures().Figure(figsize=(max(4.0, 1.8 + 0.32 * stability.rank), 2.7), layout="constrained")
+    fig = new_figure(max(4.0, 1.8 + 0.32 * stability.rank), 2.7)
     ax = fig.subplots()
     colours = ScalarMappable(Normalize(0, stability.n_runs), "RdYlBu")
     ax.bar(
-        range(stability.rank),
+        range(1, stability.rank + 1),
         [part.share for part in stability.parts],
         color=colours.to_rgba(np.array(stability.found)),
     )
     ax.set(xlabel="part", ylabel="share")
     tidy(ax)
     if stability.rank <= MOST_NUMBERED:
-        ax.set_xticks(range(stability.rank))
+        ax.set_xticks(range(1, stability.rank + 1))
     bar = fig.colorbar(colours, ax=ax)
     bar.set_label(f"runs of {stability.n_runs} that found it", fontsize=8)
     bar.ax.tick_params(labelsize=8)
@@ -90,7 +90,7 @@ def consensus(stability: Stability):
     """The consensus matrix of the samples, ordered so that groups are blocks. A matplotlib Figure."""
     matrix = stability.connectivity
     order = connectivity.leaves(matrix)
-    fig = figures().Figure(figsize=(4.2, 3.6), layout="constrained")
+    fig = new_figure(4.2, 3.6)
     ax = fig.subplots()
     image = ax.imshow(matrix[np.ix_(order, order)], vmin=0, vmax=1, cmap="Blues", interpolation="nearest")
     ax.set(xticks=[], yticks=[], xlabel=f"{len(matrix)} samples, ordered", title="share of runs that put two together")

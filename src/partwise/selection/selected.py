@@ -16,7 +16,16 @@ from .stability import Stability
 
 
 class RankRow(NamedTuple):
-    """One rank tried; NaN where a column does not apply, or was not looked at."""
+    """One rank tried; NaN where a column does not apply, or was not looked at.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(40, 30, 2, noise=0.1, random_state=0).X
+    >>> row = pw.select_rank(X, 3, n_repeats=1, n_starts=2).row(2)
+    >>> row.rank, bool(row.held_out > 0)
+    (2, True)
+    """
 
     rank: int
     held_out: float  # mean loss of an entry that was left out
@@ -61,7 +70,18 @@ DIGITS, MOST_DECIMALS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RankSelection:
-    """A number of parts, and what speaks for it; see `select_rank`."""
+    """A number of parts, and what speaks for it; see `partwise.select_rank`.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(40, 30, 2, noise=0.1, random_state=0).X
+    >>> selection = pw.select_rank(X, 4, n_repeats=1, n_starts=2)
+    >>> selection.rank, selection.ranks, selection.result.rank
+    (2, (1, 2, 3, 4), 2)
+    >>> print(selection.sentence)
+    2 parts: the held-out error is lowest at 2; both parts came again in 2 of 2 starts (weakest cosine 1.00).
+    """
 
     rank: int
     best: int  # that with the lowest held-out loss
@@ -87,6 +107,16 @@ class RankSelection:
         return tuple(row.rank for row in self.table)
 
     def row(self, rank: int) -> RankRow:
+        """The line of the table for a rank that was tried.
+
+        Examples
+        --------
+        >>> import partwise as pw
+        >>> X = pw.datasets.make_parts(40, 30, 2, noise=0.1, random_state=0).X
+        >>> selection = pw.select_rank(X, 3, n_repeats=1, n_starts=2)
+        >>> selection.row(1).excess > selection.row(2).excess
+        True
+        """
         if rank not in self.ranks:
             raise ValueError(f"rank {rank!r} was not tried: there are rows for {', '.join(map(str, self.ranks))}")
         return self.table[self.ranks.index(rank)]
@@ -158,14 +188,38 @@ class RankSelection:
         return Plots(self)
 
     def report(self, path, **options) -> Path:
-        """Write a page with the sentence, the curve, the table and the parts, which `options` are of: `title`,
-        `image_shape`, `columns`, `feature_names`, as for the report of a result."""
+        """Write one HTML page with the sentence, the curve, the table and the parts.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+        **options
+            Those of `Result.report`.
+
+        Returns
+        -------
+        Path
+        """
         from ..report import write_selection_report  # noqa: PLC0415  # needs the optional drawing libraries
 
         return write_selection_report(self, path, **options)
 
     def save(self, path) -> Path:
-        """Write everything to one file that `partwise.load` reads back exact to the bit."""
+        """Write everything to one file that `partwise.load` reads back exact to the bit.
+
+        Returns
+        -------
+        Path
+
+        Examples
+        --------
+        >>> import os, tempfile, partwise as pw
+        >>> X = pw.datasets.make_parts(40, 30, 2, noise=0.1, random_state=0).X
+        >>> path = os.path.join(tempfile.mkdtemp(), "selection.partwise")
+        >>> pw.load(pw.select_rank(X, 2, n_repeats=1, n_starts=2).save(path)).rank
+        2
+        """
         from ..io import save  # noqa: PLC0415  # it is built on this class
 
         return save(self, path)

@@ -53,7 +53,6 @@ class SpeckledSplit(Split):
             expected=expected,
             seconds=time.perf_counter() - began,
             fits=1.0,
-            likeness=np.empty((0, rank)),
         )
 
 
@@ -63,6 +62,13 @@ class Speckled(Method):
 
     Where X is sparse and that would be more than 5 million, it is a share of the nonzeros, and about as many zeros that
     stand for all; nonzeros that are left then count for those hidden.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(60, 40, 3, noise=0.1, random_state=0).X
+    >>> pw.select_rank(X, 5, method=pw.selection.Speckled(blocks=True), n_repeats=1, n_starts=2).rank
+    3
     """
 
     blocks: bool = False  # of neighbouring entries, where these are alike: spectra, images

@@ -15,10 +15,10 @@ from ..checks import is_int
 from ..data.names import counted
 from ..data.validation import checked_random_state, checked_rank
 from ..errors import warn
-from ..factorize import warn_if_overcomplete, warn_if_unobserved
 from ..problem import Factors
 from ..registry import choose
 from ..result import Result
+from ..result.doubts import warn_if_overcomplete, warn_if_unobserved
 from ..run.progress import FitBar, watched
 from ..structures import Fixed
 from . import connectivity
@@ -49,7 +49,18 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stability:
-    """How far parts come again; see `partwise.stability`."""
+    """How far parts come again from start to start; see `partwise.stability`.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(40, 30, 2, noise=0.1, random_state=0).X
+    >>> stability = pw.stability(X, 2, n_runs=4)
+    >>> stability.found, bool(stability.weakest > 0.9)
+    ((4, 4), True)
+    >>> print(stability.sentence)
+    both parts came again in 4 of 4 starts (weakest cosine 1.00).
+    """
 
     result: Result  # the reference: the best of the runs or, where data were resampled, the fit of X as given
     parts: tuple[Part, ...]  # one for each part of `result`, in its order
@@ -89,6 +100,14 @@ class Stability:
             Which rows of X those of each run are. None: the same, where there are as many.
         n_asked : int, optional
             How many runs there were to be.
+
+        Examples
+        --------
+        >>> import partwise as pw
+        >>> X = pw.datasets.make_parts(40, 30, 2, noise=0.1, random_state=0).X
+        >>> runs = [pw.factorize(X, 2, init="random", random_state=seed) for seed in range(4)]
+        >>> pw.Stability.of(runs).found
+        (4, 4)
         """
         best = min(runs, key=lambda run: run.objective, default=None) if reference is None else reference
         if best is None or all(run is best for run in runs) or any(run.shape[1:] != best.shape[1:] for run in runs):
@@ -130,10 +149,12 @@ class Stability:
 
     @property
     def rank(self) -> int:
+        """Number of parts."""
         return len(self.parts)
 
     @property
     def n_runs(self) -> int:
+        """Number of runs that were done."""
         return len(self.objectives)
 
     @property
@@ -246,7 +267,16 @@ class Stability:
         return StabilityPlots(self)
 
     def save(self, path) -> Path:
-        """Write everything to one file, arrays and JSON, that `partwise.load` reads back exact to the bit."""
+        """Write everything to one file, arrays and JSON, that `partwise.load` reads back exact to the bit.
+
+        Examples
+        --------
+        >>> import os, tempfile, partwise as pw
+        >>> X = pw.datasets.make_parts(40, 30, 2, noise=0.1, random_state=0).X
+        >>> path = os.path.join(tempfile.mkdtemp(), "stability.partwise")
+        >>> pw.load(pw.stability(X, 2, n_runs=3).save(path)).n_runs
+        3
+        """
         from ..io import save  # noqa: PLC0415  # it is built on this class
 
         return save(self, path)

@@ -1,4 +1,10 @@
-"""Solvers: one algorithm a file. `partwise.registry` names them."""
+"""Solvers: one algorithm a file. `factorize(solver=...)` takes one, or its name as `partwise solvers` lists them.
+
+>>> import partwise as pw
+>>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+>>> pw.factorize(X, 3, solver=pw.solvers.HALS(sweeps=2)).converged
+True
+"""
 
 from .admm import ADMM
 from .base import Solver, Step
@@ -32,3 +38,7 @@ __all__ = [
     "SymmetricGN",
     "WeightedMedian",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

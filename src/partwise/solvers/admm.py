@@ -52,6 +52,15 @@ class ADMM(Solver):
     it as it is. `enough`: penalties stay as they are while the error falls by this share from one window of five
     iterations to the next. `search`: the most iterations of the search; `patience`: those in which the best error must
     fall by 0.1%. `replacements`: how often a component that is not needed may be re-initialised.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> planted = pw.datasets.make_sparse_codes(40, 8, 10, nonzeros=2, random_state=0)
+    >>> words = {"structure_W": "sparse(2)", "structure_H": "unit_norm", "random_state": 0, "n_init": 1}
+    >>> result = pw.factorize(planted.X, 10, solver=pw.solvers.ADMM(search=200), **words, tol=1e-2)
+    >>> int((result.W != 0).sum(axis=1).max())
+    2
     """
 
     penalty: float | tuple[float, ...] | None = None

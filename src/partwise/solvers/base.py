@@ -18,7 +18,15 @@ from ..problem import Factors, Problem
 
 
 class Step(NamedTuple):
-    """Where a step ended, and what it knows of that without further cost."""
+    """Where a step ended, and what it knows of that without further cost.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> step = pw.solvers.Step((np.ones((3, 1)), np.ones((2, 1))), objective=0.5, stationarity=0.1)
+    >>> step.done
+    False
+    """
 
     factors: Factors
     objective: float  # `Problem.objective`
@@ -28,7 +36,18 @@ class Step(NamedTuple):
 
 
 class Solver(ABC):
-    """A frozen dataclass; its parameters are its fields."""
+    """An algorithm: a frozen dataclass whose fields are its parameters. `supports(problem)` is None, or the sentence
+    that tells why it does not take a problem.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> solver = pw.solvers.HALS(sweeps=2)
+    >>> isinstance(solver, pw.solvers.Solver), solver.sweeps
+    (True, 2)
+    >>> pw.factorize([[1.0, 2.0], [2.0, 4.1], [3.0, 6.0]], 1, solver=solver).converged
+    True
+    """
 
     kernels: ClassVar[tuple[str, ...]] = (
         "numpy",

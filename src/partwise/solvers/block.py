@@ -91,7 +91,15 @@ class Update(NamedTuple):
 
 
 class BlockDescent(Solver):
-    """Subclasses give `update` and say what they support; a field `extrapolate` turns extrapolation on."""
+    """What alternating solvers share: one factor after the other, with extrapolation where a field `extrapolate` is
+    True. Subclasses give `update` and say which problems they support.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> isinstance(pw.solvers.HALS(), pw.solvers.BlockDescent)
+    True
+    """
 
     extrapolate: bool
     states: tuple[type, ...] = (State, Momentum)

@@ -19,6 +19,13 @@ class GCD(BlockDescent):
 
     The paper's slips are put right: it updates *while* the gain is above the limit, and a gain is
     `-s (g + d s / 2)` with the present entries. `updates` caps the work of a row, in multiples of the rank.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> pw.factorize(X, 3, solver=pw.solvers.GCD(eps=0.01)).converged
+    True
     """
 
     eps: float = 1e-3

@@ -118,6 +118,14 @@ class Greedy(Solver):
     matrices, one for every pair of a column of W and a row of H ("full"). `prune`: take parts that matter least away
     again, one at a time, until so many are left. `certify`: prove bounds, to `gap` of a value, where the size of X
     allows. `keep` the factors of every rank in `result.path`.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> result = pw.factorize(X, 8, solver=pw.solvers.Greedy(target_error=0.3))
+    >>> result.rank, [step.rank for step in result.path]
+    (2, [1, 2])
     """
 
     polish: str | None = "each"

@@ -32,6 +32,13 @@ class HALS(BlockDescent):
 
     `sweeps`: a number, one for each factor, or None for as many as the product with X pays for; a row stops earlier
     once a sweep moves it by less than `eps` of what its first one did. `shuffle`: a new order of components each time.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> pw.factorize(X, 3, solver=pw.solvers.HALS(sweeps=2)).converged
+    True
     """
 
     sweeps: int | tuple[int, ...] | None = None

@@ -25,6 +25,15 @@ class MixedNorm(GCD):
     majoriser. The other factor by greedy coordinate descent (`eps` and `updates` as in `GCD`).
 
     The paper moves budget between two parts at a time, on disjoint sets of entries, by a search over a grid.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> budget = pw.structures.GroupSparsity(sparsity=0.6)
+    >>> result = pw.factorize(X, 3, structure_H=budget, solver=pw.solvers.MixedNorm(rounds=1), random_state=0)
+    >>> result.certificate.feasible
+    True
     """
 
     rounds: int = 2

@@ -19,6 +19,14 @@ class MU(BlockDescent):
 
     gamma is 1 for 1 <= beta <= 2, or what makes the objective fall for sure elsewhere. `extrapolate`: start each update
     from beyond the last, where an entry grew, and at the beginning lift zeros of the start that want to grow.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> result = pw.factorize(X, 3, loss="kl", solver=pw.solvers.MU(), tol=1e-3)
+    >>> result.converged
+    True
     """
 
     extrapolate: bool = False

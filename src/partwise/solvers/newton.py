@@ -20,7 +20,15 @@ class Newton(RowDescent):
     """`steps` steps on each row: the quadratic model of the loss in the row, within the bounds, is minimised by
     coordinate descent, and the step held back where the objective could rise. Where the divergence is not convex
     (beta < 1, beta > 2) its concave part is taken as linear. For Huber the model is the parabola that touches the loss
-    and lies above it: reweighted least squares."""
+    and lies above it: reweighted least squares.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X + 0.1
+    >>> pw.factorize(X, 3, loss=1.5, solver=pw.solvers.Newton(steps=2)).converged
+    True
+    """
 
     steps: int = 1
     extrapolate: bool = True

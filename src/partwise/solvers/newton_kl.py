@@ -20,6 +20,13 @@ class NewtonKL(RowDescent):
     Beyond the paper: a step that could raise the objective is cut short, zero rows and columns are allowed, entries at
     0 that want to stay there are skipped, and entries of X that no part reaches are given one. Where the other factor
     is held and its parts are nearly dependent, the steps are those of `Newton`, on all entries of a row at once.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> X = np.random.default_rng(0).poisson(5 * pw.datasets.make_parts(20, 12, 3, random_state=0).X)
+    >>> pw.factorize(X, 3, loss="kl", solver=pw.solvers.NewtonKL(sweeps=5)).converged
+    True
     """
 
     sweeps: int = 3

@@ -26,7 +26,16 @@ STARTS = {False: 1, True: 16}  # of the search for supports: more where it is al
 class PALM(HALS):
     """Each factor by `steps` projected steps of the gradient method, and then, where its structure is a matter of which
     entries are zero, by coordinate descent with these zeros held; a factor without ties between its entries by
-    coordinate descent alone (`sweeps`, `eps` and `shuffle` as in `HALS`)."""
+    coordinate descent alone (`sweeps`, `eps` and `shuffle` as in `HALS`).
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> result = pw.factorize(X, 3, structure_W="simplex", solver=pw.solvers.PALM(steps=5), random_state=0)
+    >>> result.W.sum(axis=1)[:3].round(6)
+    array([1., 1., 1.])
+    """
 
     steps: int = 3
 

@@ -41,6 +41,14 @@ class SymmetricCD(Solver):
     `sweeps`: over all entries in a step, after which the objective is computed. `extrapolate`: start the next ones from
     beyond the last step; where the objective then rises, that is undone. Any A where no single entry can gain is an
     end, A = 0 too where the diagonal of X is 0: a part that dies in a network stays dead, and the certificate names it.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> A = np.random.default_rng(0).uniform(size=(20, 2))
+    >>> result = pw.factorize(A @ A.T, 2, symmetric=True, solver=pw.solvers.SymmetricCD(sweeps=3), random_state=0)
+    >>> np.array_equal(result.W, result.H.T)
+    True
     """
 
     sweeps: int = 2

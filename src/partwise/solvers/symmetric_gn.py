@@ -50,6 +50,15 @@ class SymmetricGN(Solver):
 
     A step costs one product with X, and at most `iterations` of conjugate gradients, `O(n rank^2)` each. Components
     that are zero stay zero.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> A = np.random.default_rng(0).uniform(size=(8, 2))
+    >>> T = np.einsum("iz,jz,kz->ijk", A, A, A)
+    >>> result = pw.factorize(T, 2, symmetric=True, solver=pw.solvers.SymmetricGN(), random_state=0)
+    >>> bool(result.relative_error < 1e-3)
+    True
     """
 
     iterations: int = 60

@@ -48,6 +48,14 @@ class WeightedMedian(BlockDescent):
     Such a descent can end where no single entry can gain but several together could. Extrapolation leads past many
     of these places. `exact_blocks`: once descent has ended, solve every row as a linear program, and go on from there
     until that gains less than `tol` of the objective; what it gained is in `Result.details`.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, outliers=0.05, random_state=0).X
+    >>> result = pw.factorize(X, 3, loss="l1", solver=pw.solvers.WeightedMedian(sweeps=2), random_state=0)
+    >>> result.certificate.feasible
+    True
     """
 
     sweeps: int = 1

@@ -1,4 +1,12 @@
-"""Structures: constraints and penalties on a factor. Combine them with `&`."""
+"""Structures: what is asked of a factor, constraints and penalties. Combine them with `&`.
+
+>>> import partwise as pw
+>>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+>>> few = pw.structures.NonNegative() & pw.structures.Sparse(2)
+>>> result = pw.factorize(X, 3, structure_W=few, n_init=1, tol=0.01, random_state=0)
+>>> int((result.W != 0).sum(axis=1).max())
+2
+"""
 
 from .base import Structure
 from .budgets import GroupSparsity, project_groups
@@ -39,3 +47,7 @@ __all__ = [
     "UnitNorm",
     "project_groups",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -23,6 +23,21 @@ ROUNDING = 32  # units in the last place of the largest entry: the error allowed
 
 
 class Structure(ABC):
+    """What is asked of a factor: sets that it lies in, and penalties. Combine structures with `&`.
+
+    A structure implies nothing beyond its definition: `Sparse(2)` allows negative entries, `NonNegative() & Sparse(2)`
+    does not. For one of your own see `Projection`.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> shares = pw.structures.Simplex() & pw.structures.Sparse(2)
+    >>> isinstance(shares, pw.structures.Structure)
+    True
+    >>> shares
+    Simplex(per='item') & Sparse(2, per='item')
+    """
+
     kernels: tuple[str, ...] = ("numpy",)  # that it calls in a run; "numpy": functions of NumPy's themselves
     fixed = False  # the set is a single point: nothing to solve for
     nonnegative = False  # every feasible A is >= 0

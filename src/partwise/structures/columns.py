@@ -17,7 +17,17 @@ from .traits import combines
 @dataclass(frozen=True, eq=False, repr=False)
 class Columns(Structure):
     """A structure for some components: `Columns({16: Sparse(17, per="component")})`. The other components are free,
-    unless it is combined with structures for all of them."""
+    unless it is combined with structures for all of them.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> first = pw.structures.Columns({0: pw.structures.Sparse(2, per="component")})
+    >>> result = pw.factorize(X, 3, structure_H=pw.structures.NonNegative() & first, n_init=1, tol=0.01, random_state=0)
+    >>> int((result.H[0] != 0).sum())
+    2
+    """
 
     parts: tuple[tuple[tuple[int, ...], Structure], ...]
     interchangeable = False

@@ -31,6 +31,20 @@ class Projection(Structure):
     `cone=True` if with A also t A is in it for all t > 0 (then units do not matter), `nonnegative=True` if it has no
     negative entries, `interchangeable=True` if it treats all parts alike. A result is saved without the function, and a
     checkpoint with a fingerprint of it.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> def alike_at_the_ends(H):
+    ...     H = np.maximum(H, 0)
+    ...     H[:, [0, -1]] = H[:, [0, -1]].mean(axis=1, keepdims=True)
+    ...     return H
+    ...
+    >>> ends = pw.structures.Projection(alike_at_the_ends, exact=True, convex=True, cone=True, nonnegative=True)
+    >>> result = pw.factorize(X, 3, structure_H=ends, random_state=0)
+    >>> np.array_equal(result.H[:, 0], result.H[:, -1])
+    True
     """
 
     function: Callable[[np.ndarray], np.ndarray]

@@ -21,7 +21,14 @@ LARGEST_WEIGHT = 1e100  # penalties in extreme units are cut here, so that weigh
 @dataclass(frozen=True, eq=False, repr=False)
 class Elementwise(Structure):
     """`l1 sum |a| + l2 / 2 sum a^2` over `lower <= a <= upper`; NaN in an array of bounds means no bound. `binary`: a
-    is one of its two bounds, nothing between."""
+    is one of its two bounds, nothing between.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> isinstance(pw.structures.Box(0, 1), pw.structures.Elementwise)
+    True
+    """
 
     kernels = ("gain_columns", "gain_rows", "inner", "sum_abs")
     separable_rows = True
@@ -221,35 +228,80 @@ class Elementwise(Structure):
 
 
 class NonNegative(Elementwise):
-    """`a >= 0`."""
+    """Every entry is at least 0: what is asked of a factor unless something else is said.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> pw.structures.NonNegative() & pw.structures.L1(0.1)
+    NonNegative() & L1(0.1)
+    """
 
     def __init__(self):
         super().__init__(lower=0.0)
 
 
 class Free(Elementwise):
-    """Any sign, no penalty."""
+    """Any sign, no penalty. With it on one factor the other stays nonnegative (semi-NMF), and X may have any sign.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X - 0.5
+    >>> result = pw.factorize(X, 3, structure_H=pw.structures.Free(), random_state=0)
+    >>> bool((result.W >= 0).all()), bool((result.H < 0).any())
+    (True, True)
+    """
 
     def __init__(self):
         super().__init__()
 
 
 class L1(Elementwise):
-    """`weight * sum |a|`, which drives small entries to 0. Signed unless combined with `NonNegative()`."""
+    """`weight * sum |a|`, which drives small entries to 0. Signed unless combined with `NonNegative()`.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> sparse = pw.structures.NonNegative() & pw.structures.L1(0.3)
+    >>> plain, penalised = (pw.factorize(X, 3, structure_H=H, structure_W="box(0, 1)") for H in (None, sparse))
+    >>> int((penalised.H == 0).sum()) > int((plain.H == 0).sum())
+    True
+    """
 
     def __init__(self, weight):
         super().__init__(l1=weight)
 
 
 class L2(Elementwise):
-    """`weight / 2 * sum a^2`."""
+    """`weight / 2 * sum a^2`, which keeps entries small. Signed unless combined with `NonNegative()`.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> ridge = pw.structures.NonNegative() & pw.structures.L2(0.5)
+    >>> result = pw.factorize(X, 3, structure_W=ridge, structure_H=ridge)
+    >>> bool((result.W**2).sum() < (pw.factorize(X, 3).W ** 2).sum())
+    True
+    """
 
     def __init__(self, weight):
         super().__init__(l2=weight)
 
 
 class Elastic(Elementwise):
-    """`l1 sum |a| + l2 / 2 sum a^2`."""
+    """`l1 sum |a| + l2 / 2 sum a^2`: both penalties. Signed unless combined with `NonNegative()`.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> both = pw.structures.NonNegative() & pw.structures.Elastic(0.1, 0.1)
+    >>> pw.factorize(X, 3, structure_W=both, structure_H=both).converged
+    True
+    """
 
     def __init__(self, l1, l2):
         super().__init__(l1=l1, l2=l2)
@@ -257,15 +309,35 @@ class Elastic(Elementwise):
 
 class Box(Elementwise):
     """`lower <= a <= upper`; each a number, an array in the factor's own shape, a vector along its rows (for H: one
-    value per feature), or None for no bound."""
+    value per feature), or None for no bound.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> result = pw.factorize(X, 3, structure_W=pw.structures.Box(0, 0.5))
+    >>> bool(result.W.min() >= 0), bool(result.W.max() <= 0.5)
+    (True, True)
+    """
 
     def __init__(self, lower=None, upper=None):
         super().__init__(-np.inf if lower is None else lower, np.inf if upper is None else upper)
 
 
 class Fixed(Elementwise):
-    """Entries held at `values`; NaN leaves an entry free. An array with fewer parts than the rank holds the
-    first parts and leaves the others free."""
+    """Entries held at `values`, an array in the factor's own shape; NaN leaves an entry free. An array with fewer parts
+    than the rank holds the first parts and leaves the others free. Entries that are free may have any sign, unless it
+    is combined with `NonNegative()`.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> planted = pw.datasets.make_parts(20, 12, 3, random_state=0)
+    >>> known = pw.structures.NonNegative() & pw.structures.Fixed(planted.H[:1])  # one part of three is known
+    >>> result = pw.factorize(planted.X, 3, structure_H=known, random_state=0)
+    >>> np.array_equal(result.H[0], planted.H[0])
+    True
+    """
 
     def __init__(self, values):
         values = np.asarray(values, dtype=np.float64)
@@ -275,7 +347,16 @@ class Fixed(Elementwise):
 
 
 class Binary(Elementwise):
-    """`a` is 0 or 1."""
+    """Every entry is 0 or 1.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> planted = pw.datasets.make_binary_parts(30, 20, 2, share=0.3, random_state=0)
+    >>> result = pw.factorize(planted.X, 2, loss="l1", structure_W="binary", structure_H="binary", random_state=0)
+    >>> np.unique(result.W), np.unique(result.H)
+    (array([0., 1.]), array([0., 1.]))
+    """
 
     def __init__(self):
         super().__init__(0.0, 1.0, binary=True)

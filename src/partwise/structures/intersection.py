@@ -20,7 +20,14 @@ from .vectors import PER, Vectors
 @dataclass(frozen=True, eq=False, repr=False)
 class Intersection(Structure):
     """All of `parts` at once, written `a & b`: sets are intersected, penalties added. Binding it looks for a closed
-    form: see `combined`."""
+    form: see `combined`.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> pw.structures.NonNegative() & pw.structures.Sparse(2) & pw.structures.Smooth(0.1)
+    NonNegative() & Sparse(2, per='item') & Smooth(0.1)
+    """
 
     parts: tuple[Structure, ...]
 

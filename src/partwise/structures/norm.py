@@ -49,7 +49,17 @@ class FixedSize(Vectors):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitNorm(FixedSize):
-    """Each component (or item) has `|a| = 1`."""
+    """Each component (or item) has `|a| = 1`.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> unit = pw.structures.NonNegative() & pw.structures.UnitNorm()
+    >>> result = pw.factorize(X, 3, structure_H=unit, n_init=1, tol=0.01, random_state=0)
+    >>> np.linalg.norm(result.H, axis=1).round(6)
+    array([1., 1., 1.])
+    """
 
     core = 1
     convex = False
@@ -101,7 +111,17 @@ class UnitNorm(FixedSize):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simplex(FixedSize):
-    """Each item (or component) is nonnegative and adds up to 1."""
+    """Each item (or component) is nonnegative and adds up to 1.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> shares = pw.structures.Simplex()
+    >>> result = pw.factorize(X, 3, structure_W=shares, n_init=1, tol=0.01, random_state=0)
+    >>> result.W.sum(axis=1)[:4].round(6)
+    array([1., 1., 1., 1.])
+    """
 
     core = 2
     nonnegative = True
@@ -163,6 +183,14 @@ class Hoyer(Vectors):
     0 for a flat vector of n entries, 1 for a single nonzero (Hoyer 2004). The zero vector is allowed.
     The direction of the nearest one is in proportion to `(a - mu)_+` for one mu (Thom, Rohde and Palm 2015). With
     `UnitNorm` or `Simplex` over the same vectors the length is known as well.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> result = pw.factorize(X, 3, structure_H=pw.structures.Hoyer(0.6), n_init=1, tol=0.01, random_state=0)
+    >>> pw.metrics.sparsity(result.H).round(6)
+    array([0.6, 0.6, 0.6])
     """
 
     sparsity: float = 0.5

@@ -39,6 +39,15 @@ class OrthogonalTo(CoupledColumns):
     these the `nonzeros` with the largest difference stay. Without nonnegativity (and without `nonzeros`) it is a matter
     of one eigenvector. `method="successive"` iterates with one round of projections instead, one after another (Xu, Yu
     and Zhang 2013, section 4.4.3), which favours items of that component; results get the exact one in the end.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> apart = pw.structures.NonNegative() & pw.structures.OrthogonalTo(0, nonzeros=4)
+    >>> H = pw.factorize(X, 3, structure_H=apart, n_init=1, tol=0.01, random_state=0).H
+    >>> (H[0] @ H[1:].T).round(12), int((H[0] != 0).sum()) <= 4
+    (array([0., 0.]), True)
     """
 
     component: int
@@ -171,6 +180,15 @@ class Orthogonal(CoupledColumns):
 
     With nonnegativity an item has at most one nonzero, so that components are groups of items. No closed form is known
     for these: each item goes where it adds most to the sum of the norms, until nothing changes (`exact` is False).
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> groups = pw.structures.NonNegative() & pw.structures.Orthogonal()
+    >>> result = pw.factorize(X, 3, structure_H=groups, n_init=1, tol=0.01, random_state=0)
+    >>> int((result.H != 0).sum(axis=0).max())  # every feature is in one part at most
+    1
     """
 
     entries: Elementwise = field(default=FREE, init=False)

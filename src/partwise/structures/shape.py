@@ -14,7 +14,17 @@ from .entries import WithEntrywise
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Monotone(WithEntrywise):
-    """Each component rises (or falls) from item to item: isotonic regression, by pooling adjacent violators."""
+    """Each component rises (or falls) from item to item: isotonic regression, by pooling adjacent violators.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> X = np.outer([1.0, 2.0, 4.0, 5.0], [1.0, 2.0, 3.0]) + [0.1, 0.0, 0.2]
+    >>> rising = pw.structures.NonNegative() & pw.structures.Monotone()
+    >>> result = pw.factorize(X, 1, structure_W=rising, n_init=1, tol=0.01, random_state=0)
+    >>> bool((np.diff(result.W, axis=0) >= 0).all())
+    True
+    """
 
     decreasing: bool = False
     entries: Elementwise = field(default=FREE, init=False)
@@ -47,7 +57,19 @@ class Monotone(WithEntrywise):
 
 
 class Unimodal(Monotone):
-    """Each component rises to a peak and falls after it, wherever the peak is best (Stout 2008)."""
+    """Each component rises to a peak and falls after it, wherever the peak is best (Stout 2008).
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> planted = pw.datasets.make_fluorescence(6, 2, random_state=0)
+    >>> X = planted.X.sum(axis=2)[:, ::8]  # spectra with one peak for each analyte
+    >>> peaks = pw.structures.NonNegative() & pw.structures.Unimodal()
+    >>> H = pw.factorize(X, 2, structure_H=peaks, n_init=1, tol=0.01, random_state=0).H
+    >>> rising = [np.diff(h)[: h.argmax()] for h in H]
+    >>> bool(all((steps >= 0).all() for steps in rising))
+    True
+    """
 
     convex = False
 
@@ -63,7 +85,18 @@ class Unimodal(Monotone):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Smooth(WithEntrywise):
-    """The penalty `weight / 2 * sum of squared differences` between neighbouring items of each component."""
+    """The penalty `weight / 2 * sum of squared differences` between neighbouring items of each component.
+
+    Examples
+    --------
+    >>> import numpy as np, partwise as pw
+    >>> X = np.outer(np.sin(np.arange(20) / 4) ** 2, np.ones(4)) + np.random.default_rng(0).uniform(size=(20, 4))
+    >>> smooth = pw.structures.NonNegative() & pw.structures.Smooth(5.0)
+    >>> held = pw.structures.Fixed(np.ones((1, 4)))
+    >>> rough, even = (pw.factorize(X, 1, structure_W=W, structure_H=held).W for W in (None, smooth))
+    >>> bool(np.abs(np.diff(even, axis=0)).sum() < np.abs(np.diff(rough, axis=0)).sum())
+    True
+    """
 
     weight: float
     entries: Elementwise = field(default=FREE, init=False)

@@ -17,7 +17,17 @@ from .vectors import SLACK, Vectors, checked_count
 
 
 class Sparse(Vectors):
-    """At most `k` nonzeros in each item, or in each component. Signed unless combined with `NonNegative()`."""
+    """At most `k` nonzeros in each item, or in each component. Signed unless combined with `NonNegative()`.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> few = pw.structures.NonNegative() & pw.structures.Sparse(4, per="component")
+    >>> result = pw.factorize(X, 3, structure_H=few, n_init=1, tol=0.01, random_state=0)
+    >>> (result.H != 0).sum(axis=1)
+    array([4, 4, 4])
+    """
 
     def __init__(self, k: int, per: str = "item"):
         super().__init__(per=per, most=k)
@@ -28,6 +38,15 @@ class Pattern(Vectors):
 
     `groups`: the sizes of consecutive groups, or a list of indices for each; or `labels`, one for each component.
     `nonzeros`: a number for all groups or one for each; components in no group are not restricted.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 4, random_state=0).X
+    >>> one_of_each = pw.structures.NonNegative() & pw.structures.Pattern([2, 2], 1)
+    >>> result = pw.factorize(X, 4, structure_W=one_of_each, n_init=1, tol=0.01, random_state=0)
+    >>> int((result.W[:, :2] != 0).sum(axis=1).max()), int((result.W[:, 2:] != 0).sum(axis=1).max())
+    (1, 1)
     """
 
     def __init__(self, groups: Sequence | None = None, nonzeros: int | Sequence[int] = 1, *, labels=None):
@@ -53,6 +72,15 @@ class EqualNonzeros(Vectors):
     The nearest such vector has its nonzeros where the k largest entries are, at their mean (Xu, Yu and Zhang 2013,
     Proposition 2); where it may be negative, the k smallest are tried as well. With `UnitNorm` or `Simplex` over the
     same vectors the value is known, and only the places are looked for.
+
+    Examples
+    --------
+    >>> import partwise as pw
+    >>> X = pw.datasets.make_parts(20, 12, 3, random_state=0).X
+    >>> pairs = pw.structures.NonNegative() & pw.structures.EqualNonzeros(2)
+    >>> result = pw.factorize(X, 3, structure_W=pairs, n_init=1, tol=0.01, random_state=0)
+    >>> sorted({len(set(row[row > 0])) for row in result.W})  # different nonzero values in a sample
+    [0, 1]
     """
 
     k: int = 1

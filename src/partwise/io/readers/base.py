@@ -35,6 +35,16 @@ class Table:
     row_names, column_names: of a matrix, None where the file has none. modes: names of the modes and labels along them,
     as `factorize(..., modes=...)` takes them, () where unknown. image_shape: height and width where rows are images.
     found: a few words on what was read, and how. doubts: what may have been misunderstood, in sentences.
+
+    Examples
+    --------
+    >>> import os, tempfile, partwise as pw
+    >>> path = os.path.join(tempfile.mkdtemp(), "counts.csv")
+    >>> with open(path, "w") as file:
+    ...     print("sample,red,green", "a,1,2", "b,3,4", sep="\\n", file=file)
+    >>> table = pw.read(path)
+    >>> table.X.tolist(), table.row_names, table.column_names
+    ([[1.0, 2.0], [3.0, 4.0]], ['a', 'b'], ['red', 'green'])
     """
 
     X: np.ndarray | sparse.sparray | SparseTensor

@@ -27,9 +27,12 @@ from uuid import uuid4
 import llvmlite
 import numba
 import numpy as np
+from numba.core import event
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
+
+from ..compiling import STOPWATCH
 
 HERE = Path(__file__).parent
 OUTSIDE = (HERE.parent / "records.py", HERE.parents[1] / "losses" / "beta.py")  # other files that kernels are made of
@@ -59,6 +62,19 @@ def compiler(variant: str, inner: bool = False, **more: Any) -> Callable[[Callab
     return compiled
 
 
+class Compilations(event.Listener):
+    """Runs the stopwatch while Numba compiles."""
+
+    def on_start(self, event):
+        STOPWATCH.begin()
+
+    def on_end(self, event):
+        STOPWATCH.end()
+
+
+event.register("numba:compile", Compilations())
+
+
 class KernelCache(NullCache):
     """Of one function. A file that cannot be read, or written, is as good as none."""
 
@@ -74,13 +90,14 @@ class KernelCache(NullCache):
         return self.folder / f"{self.name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.nbc"
 
     def load_overload(self, sig, target_context):
-        target_context.refresh()
-        key = sig, target_context.codegen().magic_tuple()
-        try:
-            kept, parts = pickle.loads(self.file(key).read_bytes())
-        except Exception:  # what a damaged file raises is anyone's guess
-            return None
-        return CompileResult._rebuild(target_context, *parts) if kept == key else None
+        with STOPWATCH.running():
+            target_context.refresh()
+            key = sig, target_context.codegen().magic_tuple()
+            try:
+                kept, parts = pickle.loads(self.file(key).read_bytes())
+            except Exception:  # what a damaged file raises is anyone's guess
+                return None
+            return CompileResult._rebuild(target_context, *parts) if kept == key else None
 
     def save_overload(self, sig, cres):
         if cres.library.has_dynamic_globals:  # addresses of this process

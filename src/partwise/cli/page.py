@@ -1,0 +1,54 @@
+"""What options say of the page."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ..data.names import Mode
+from ..io.readers.base import decoded
+from ..result.forms import FORMS
+from .arguments import image_shape
+
+
+def add_page(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--image", type=image_shape, metavar="HxW", help="show parts as images of this size")
+    command.add_argument("--show", choices=FORMS, help="how the page shows parts (default: by what they look like)")
+    command.add_argument(
+        "--labels",
+        metavar="FILE",
+        help="a label for each sample, which the page shows parts by: a line each, or names and labels in two columns",
+    )
+    command.add_argument("--title", help="title of the page")
+
+
+def presentation(options, n_samples: int, modes: tuple[Mode, ...]) -> dict[str, Any]:
+    """How the page shows a result."""
+    names = modes[0].labels if modes else None
+    labels = labels_in(options.labels, n_samples, names) if options.labels else None
+    return {"image_shape": options.image, "show": options.show, "labels": labels}
+
+
+def labels_in(path: str, n_samples: int, names: tuple | None) -> list[str]:
+    """One label for each sample, from lines in the order of the samples, or of names and labels, separated by a tab or
+    a comma, in any order."""
+    try:
+        lines = decoded(Path(path).read_bytes()).splitlines()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: cannot be read as labels: {error}") from error
+    pairs = [line.replace("\t", ",", 1).partition(",") for line in lines if line.strip()]
+    if names is not None and all(comma for _, comma, _ in pairs):
+        known = {name.strip().strip('"'): label.strip().strip('"') for name, _, label in pairs}
+        if missing := [str(name) for name in names if str(name) not in known]:
+            raise ValueError(
+                f"{path}: {len(missing)} of {n_samples} samples have no label, {missing[0]!r} for one: list every "
+                "sample by its name, or all labels in order, one a line"
+            )
+        return [known[str(name)] for name in names]
+    labels = [line.strip() for line in lines if line.strip()]
+    if len(labels) == n_samples + 1:
+        labels = labels[1:]  # a heading
+    if len(labels) != n_samples:
+        raise ValueError(f"{path}: it has {len(labels)} labels, and there are {n_samples} samples")
+    return labels

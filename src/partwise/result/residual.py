@@ -1,0 +1,94 @@
+"""Where a model fails: the loss of X by row, column or slice."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..data.observed import Observed, observed
+from ..losses.base import Loss, models
+from ..problem.parts import diagonal_weight
+
+if TYPE_CHECKING:
+    from .result import Result
+
+MOST = 2_000_000  # entries that are looked at one by one
+
+
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """X and its model in some rows, evenly chosen where X is large, and what each row, column or slice loses."""
+
+    rows: np.ndarray  # their numbers along the first mode
+    data: np.ndarray  # NaN where an entry does not count
+    model: np.ndarray
+    losses: tuple[np.ndarray, ...]  # along each mode, over these rows
+    sizes: tuple[np.ndarray, ...]  # what the null model would lose there
+    n_rows: int  # of X
+
+    @property
+    def sampled(self) -> bool:
+        return self.n_rows > len(self.rows)
+
+    def shares(self, mode: int) -> np.ndarray:
+        """Of the loss, along a mode."""
+        total = self.losses[mode].sum()
+        return self.losses[mode] / total if total > 0 else self.losses[mode]
+
+    def explained(self, mode: int) -> np.ndarray:
+        """`1 - loss / (the loss of the null model)`, along a mode; NaN where the null model loses nothing."""
+        losses, sizes = self.losses[mode], self.sizes[mode]
+        return 1 - np.divide(losses, sizes, out=np.full(len(losses), np.nan), where=sizes > 0)
+
+
+def data_of(result: Result, X, missing: str | None = "nan", mask=None, weights=None) -> Observed:
+    """The data of a result, as the user gives them again."""
+    given = observed(X, missing, mask, weights)
+    if given.data.shape != result.shape:
+        raise ValueError(f"X has shape {given.data.shape}, but this result is of one of shape {result.shape}")
+    return given
+
+
+def residual_of(result: Result, given: Observed) -> Residual:
+    """Of the data of a result."""
+    rows = chosen_rows(given.data.shape)
+    some = given.select(0, rows)
+    factors = (result.factors[0][rows], *result.factors[1:])
+    data, model, counts = entries(some, factors, result.loss)
+    if not diagonal_weight(result.symmetric):
+        counts[np.arange(len(rows)), rows] = 0
+    null = np.full(data.shape, result.loss.null(mean_of(data, counts)))
+    losses, sizes = (summed(result.loss, data, Y, counts) for Y in (model, null))
+    return Residual(rows, np.where(counts > 0, data, np.nan), model, losses, sizes, n_rows=result.shape[0])
+
+
+def chosen_rows(shape: tuple[int, ...]) -> np.ndarray:
+    """All rows, or as many as have `MOST` entries, evenly spread."""
+    most = max(1, MOST * shape[0] // math.prod(shape))
+    return np.arange(shape[0]) if most >= shape[0] else np.linspace(0, shape[0] - 1, most).round().astype(int)
+
+
+def entries(given, factors, loss: Loss) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Entries of X, of its model and what each counts, as arrays of the shape of X."""
+    held = loss.held(given.data, all((A >= 0).all() for A in factors))
+    found = [(b.entries, Y, np.broadcast_to(b.weights, Y.shape)) for b, Y, _ in models(held, factors, 0)]
+    data, model, counts = (np.concatenate(blocks).reshape(given.data.shape) for blocks in zip(*found, strict=True))
+    for axis, vector in enumerate(given.vectors):
+        if vector is not None:
+            counts = counts * np.expand_dims(vector, [m for m in range(data.ndim) if m != axis])
+    return data, model, counts.astype(np.float64)
+
+
+def mean_of(data: np.ndarray, counts: np.ndarray) -> float:
+    total = counts.sum()
+    return float((np.abs(np.where(counts > 0, data, 0)) * counts).sum() / total) if total > 0 else 0.0
+
+
+def summed(loss: Loss, X: np.ndarray, Y: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The loss by row, by column, ..., of each mode."""
+    lost, seen = np.zeros(X.shape), counts > 0
+    lost[seen] = counts[seen] * loss.entrywise(X[seen], Y[seen])
+    return tuple(lost.sum(axis=tuple(other for other in range(X.ndim) if other != mode)) for mode in range(X.ndim))
