@@ -257,6 +257,14 @@ def test_without_a_reader_the_work_is_done_all_the_same(stdout, status, tmp_path
     assert capsys.readouterr().err == ""
 
 
+def test_what_a_file_holds_may_be_cut_short(tmp_path, monkeypatch, capsys):
+    """As `partwise info x.npy | head -1`."""
+    np.save(tmp_path / "x.npy", X)
+    monkeypatch.setattr(sys, "stdout", Gone())
+    assert main(["info", str(tmp_path / "x.npy")]) == 141
+    assert capsys.readouterr().err == ""
+
+
 def test_parts_that_add_up_to_one(tmp_path):
     assert fit(tmp_path, "--loss", "kl", "--normalize", "H:l1") == 0
     assert np.load(tmp_path / "out" / "H.npy").sum(axis=1) == pytest.approx(1)
@@ -504,7 +512,7 @@ def test_transform_matches_features_by_name(fitted, capsys):
     assert main(["transform", "fit/model.partwise", "new.csv", "--out", "a.csv"]) == 2
     assert "a.csv is there already: name another file, or add --force" in capsys.readouterr().err
     assert main(["transform", "fit/model.partwise", "new.csv", "--out", "a.txt"]) == 2
-    assert "weights are written to .csv, .tsv or .npy" in capsys.readouterr().err
+    assert "tables are written to .csv, .tsv, .parquet, .npy" in capsys.readouterr().err
 
 
 def test_masks_follow_features_that_are_reordered(fitted):

@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "docs/guide.md", "docs/structures.md", "docs/mixed_norm.md", "docs/greedy.md", "docs/tensors.md"]
 PAGES += ["docs/missing.md", "docs/rank.md", "docs/files.md", "docs/report.md", "docs/scikit-learn.md"]
+PAGES += ["docs/single_cells.md"]
 
 
 @pytest.mark.parametrize("page", [PAGES[0], *(pytest.param(page, marks=pytest.mark.slow) for page in PAGES[1:])])

@@ -5,6 +5,7 @@ import io
 import json
 import pickle
 import sys
+import time
 import warnings
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -402,6 +403,33 @@ def test_tables_of_zeros_are_kept_sparse(tmp_path):
 def test_a_million_columns(tmp_path):
     (tmp_path / "x.csv").write_text(",".join(["1"] * 1_000_000) + "\n" + ",".join(["2"] * 1_000_000))
     assert read(tmp_path / "x.csv").X.shape == (2, 1_000_000)
+    entries = "".join(f"{1 + j % 3} {1 + j} 2\n" for j in range(0, 1_000_000, 1000))
+    (tmp_path / "x.mtx").write_text(f"%%MatrixMarket matrix coordinate real general\n3 1000000 1000\n{entries}")
+    X = read(tmp_path / "x.mtx").X
+    assert X.shape == (3, 1_000_000)
+    sparse.save_npz(tmp_path / "x.npz", X)
+    assert read(tmp_path / "x.npz").X.nnz == 1000
+
+
+@pytest.mark.slow
+def test_the_command_line_takes_a_million_columns(tmp_path, capsys):
+    X = sparse.random_array((20, 1_000_000), density=0.001, format="csr", rng=np.random.default_rng(0))
+    sparse.save_npz(tmp_path / "x.npz", X)
+    assert main(["info", str(tmp_path / "x.npz")]) == 0
+    assert "entries: 20,000,000, listed by nonzeros" in capsys.readouterr().out
+    out = tmp_path / "out"
+    assert main(["fit", str(tmp_path / "x.npz"), "--rank", "2", "--max-iter", "3", "--quiet", "--out", str(out)]) == 0
+    assert sum(file.stat().st_size for file in out.iterdir()) < 4 * 8 * 2 * 1_000_000
+
+
+def test_many_columns_of_parquet_are_read_in_linear_time(tmp_path):
+    """Where their names were asked for once a column, 30000 took minutes."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    names = [f"g{j}" for j in range(5_000)]
+    parquet.write_table(pa.table([pa.array([1.0])] * len(names), names=names), tmp_path / "x.parquet")
+    began = time.perf_counter()
+    assert read(tmp_path / "x.parquet").column_names == names
+    assert time.perf_counter() - began < 20
 
 
 def files_of(path):
@@ -424,7 +452,7 @@ def valid(tmp_path_factory):
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_damage_gives_a_table_or_a_sentence(data, valid, tmp_path_factory):
-    """Byte flips and truncations of files of every format."""
+    """Byte flips, insertions, gaps and truncations in files of every format."""
     damaged(data, valid, tmp_path_factory)
 
 
@@ -443,6 +471,9 @@ def damaged(data, valid, tmp_path_factory):
         if place == hit:
             for _ in range(data.draw(st.integers(0, 3))):
                 spoiled[data.draw(st.integers(0, len(spoiled) - 1))] = data.draw(st.integers(0, 255))
+            if data.draw(st.booleans()):  # something put in, or a stretch left out
+                start = data.draw(st.integers(0, len(spoiled)))
+                spoiled[start : start + data.draw(st.integers(0, 50))] = data.draw(st.binary(max_size=20))
             spoiled = spoiled[: data.draw(st.one_of(st.just(len(spoiled)), st.integers(0, len(spoiled))))]
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
         (folder / place).write_bytes(bytes(spoiled))

@@ -4,7 +4,9 @@ import subprocess
 import sys
 from itertools import product
 
+import numpy as np
 import pytest
+from scipy import sparse
 
 PROGRAM = """
 import resource, sys
@@ -133,3 +135,43 @@ def test_peak_memory_of_sparse_tensors(shape):
     sorted_entries = len(shape) * nonzeros * (8 + 4 + 4 + 2 * 4 * len(shape))
     rows_of_others, factors = 3 * entries * 16 * 8, 30 * 8 * sum(shape) * rank
     assert int(run.stdout) < 2 * sorted_entries + rows_of_others + factors
+
+
+FROM_A_FILE = """
+import resource, sys
+import numpy as np
+from scipy import sparse
+from partwise.cli import main
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+def fit(path):
+    for loss in ("frobenius", "kl"):
+        words = ["--rank", "3", "--max-iter", "2", "--quiet", "--force", "--loss", loss, "--out", FOLDER + "/out"]
+        assert main(["fit", path, *words]) == 0
+
+import partwise.data.sparse
+partwise.data.sparse.NARROW_FROM = 1
+warm = sparse.random_array((2000, 1500), density=0.1, format="csr", rng=np.random.default_rng(0))
+warm.data = np.ceil(3 * warm.data)
+sparse.save_npz(FOLDER + "/warm.npz", warm)
+fit(FOLDER + "/warm.npz")   # kernels are compiled now, and libraries loaded
+before = peak()
+fit(FOLDER + "/x.npz")
+print(peak() - before)
+"""
+
+
+@pytest.mark.slow
+def test_a_file_of_counts_takes_less_than_twice_its_size(tmp_path):
+    """From the file to the result and its page: X, its columns in single precision (two thirds of X), and little
+    more. (Beyond what an interpreter with all libraries takes, a third of a gigabyte.)"""
+    rng, shape, n = np.random.default_rng(0), (40_000, 10_000), 16_000_000
+    X = sparse.random_array(shape, density=n / (shape[0] * shape[1]), format="csr", rng=rng, dtype=np.float64)
+    X.data = rng.geometric(0.5, X.nnz).astype(np.float64)
+    X = sparse.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=shape)
+    sparse.save_npz(tmp_path / "x.npz", X, compressed=False)
+    program = FROM_A_FILE.replace("FOLDER", repr(str(tmp_path)))
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(run.stdout.split()[-1]) < 2 * (tmp_path / "x.npz").stat().st_size

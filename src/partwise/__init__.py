@@ -1,6 +1,6 @@
 """partwise: nonnegative data taken apart into meaningful parts."""
 
-from . import datasets, init, losses, metrics, oracles, selection, solvers, structures
+from . import datasets, init, losses, metrics, oracles, sc, selection, solvers, structures
 from .data.tensor import SparseTensor
 from .estimators import NMF, NTF, Dictionary, non_negative_factorization
 from .factorize import factorize
@@ -33,6 +33,7 @@ __all__ = [
     "non_negative_factorization",
     "oracles",
     "read",
+    "sc",
     "select_rank",
     "selection",
     "solvers",

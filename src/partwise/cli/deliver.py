@@ -15,7 +15,8 @@ from ..data.names import listed
 from ..data.observed import observed
 from ..errors import warn
 from ..io import write_result
-from ..io.write import checked_file, checked_folder, summary
+from ..io.tables import checked_file
+from ..io.write import checked_folder, summary
 from ..result import Result
 from ..result.certificate import Optimality
 from ..result.provenance import data_facts
@@ -83,7 +84,7 @@ def deliver(fitted: Callable[[], Result], X, options, say, report: dict) -> int:
         optimality, interrupted = certified(result, X, options)
         if interrupted:
             complain("interrupted: writing what was found")
-        hand_over(result, optimality, options.out, say, **report)
+        hand_over(result, optimality, options, say, **report)
         interrupted |= interrupts.came()
     if options.json:
         print(json.dumps(summary(result, optimality), indent=2))
@@ -110,9 +111,10 @@ def certified(result: Result, X, options) -> tuple[Optimality | None, bool]:
         return None, True
 
 
-def hand_over(result: Result, optimality: Optimality | None, folder, say, **report) -> None:
+def hand_over(result: Result, optimality: Optimality | None, options, say, **report) -> None:
     """Write everything about a result and say what was written."""
-    written = write_result(result, folder, optimality)
+    folder = options.out
+    written = write_result(result, folder, optimality, tables=getattr(options, "tables", None))
     say(result)
     say(result.certificate)
     if optimality is not None:

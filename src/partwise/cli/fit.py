@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ..data.names import factor_names
 from ..errors import warn
 from ..factorize import factorize
-from ..io.write import checked_table, write_table
+from ..io.tables import checked_table, write_table
+from ..io.write import TABLES
 from ..registry import INITS
 from ..result import Result
 from ..result.plots.parts import check_image_shape
@@ -33,6 +35,11 @@ def add(commands) -> None:
         help="folder for W.npy and H.npy, or A1.npy, A2.npy, ... of a tensor (as .csv too where there are names), "
         "result.json, model.partwise and report.html",
     )
+    fit_.add_argument(
+        "--tables",
+        choices=TABLES,
+        help="write the factors as tables too, with names where there are any (default: csv where there are names)",
+    )
     add_force(fit_)
     fit_.add_argument(
         "--from",
@@ -44,7 +51,9 @@ def add(commands) -> None:
     add_symmetric(fit_)
     add_counts(fit_)
     fit_.add_argument(
-        "--impute", metavar="FILE", help="write the data with missing entries filled in to this .csv or .tsv"
+        "--impute",
+        metavar="FILE",
+        help="for the data with missing entries filled in: .csv, .tsv, .parquet or .npy",
     )
     add_start(fit_)
     add_course(fit_, tol=1e-4)
@@ -84,6 +93,7 @@ def fit(options) -> int:
     if X.ndim == 2:
         check_image_shape(options.image, X.shape[1])
     checked_output(options.out, options.force)
+    check_tables(options.tables)
     if options.impute:
         checked_table(checked_new_file(options.impute, options.force))
     said = stated(options, X.ndim, modes)
@@ -101,6 +111,12 @@ def check_given(options) -> None:
     needed = {"FILE": options.file, "--rank": options.rank, "--out": options.out}
     if missing := [name for name, value in needed.items() if value is None]:
         options.parser.error(f"the following arguments are required: {', '.join(missing)}")
+
+
+def check_tables(kind: str | None) -> None:
+    """Whether tables of this kind can be written: now rather than after the work."""
+    if kind == "parquet" and find_spec("pyarrow") is None:
+        raise ValueError('--tables parquet needs pyarrow: pip install "partwise[files]", or say --tables csv')
 
 
 def check_scale(options, order: int) -> None:

@@ -7,8 +7,10 @@ import shlex
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..data.observed import is_listed, observed
+from ..data.rows import BLOCK
 from ..data.validation import checked_data
 from ..errors import IncompatibleError
 from ..problem.weights import pose_observed
@@ -66,21 +68,30 @@ def info(options) -> int:
 
 
 def facts_of(X: Any) -> Facts:
-    values = X.data if is_listed(X) and hasattr(X, "data") else X.values if is_listed(X) else X
-    seen = values[~np.isnan(values)]
+    values = np.ravel(X.data if issparse(X) else X.values if is_listed(X) else X, order="K")
+    blocks = (values[start : start + BLOCK] for start in range(0, values.size, BLOCK))
+    seen = [facts_of_block(block[~np.isnan(block)]) for block in blocks]  # with little memory
+    sizes, zeros, lows, highs, whole = zip(*seen, strict=True) if seen else ((), (), (), (), ())
     n_entries, n_listed = math.prod(X.shape), values.size if is_listed(X) else math.prod(X.shape)
-    implied = [0.0] if n_listed < n_entries else []
+    implied = (0.0,) if n_listed < n_entries else ()
+    lowest, highest = min((*implied, *lows), default=math.inf), max((*implied, *highs), default=-math.inf)
     return Facts(
         shape=tuple(X.shape),
         listed=is_listed(X),
-        n_zeros=n_entries - n_listed + int(np.count_nonzero(seen == 0)),
-        n_missing=values.size - seen.size,
-        lowest=float(min([*implied, *([seen.min()] if seen.size else [])], default=math.nan)),
-        highest=float(max([*implied, *([seen.max()] if seen.size else [])], default=math.nan)),
-        whole=bool(np.all(seen == np.floor(seen))),
+        n_zeros=n_entries - n_listed + sum(zeros),
+        n_missing=values.size - sum(sizes),
+        lowest=lowest if lowest <= highest else math.nan,
+        highest=highest if lowest <= highest else math.nan,
+        whole=all(whole),
         symmetric=is_symmetric(X),
         n_bytes=values.nbytes * (2 if is_listed(X) else 1),
     )
+
+
+def facts_of_block(seen: np.ndarray) -> tuple[int, int, float, float, bool]:
+    """Of some entries that are not missing: their number, that of zeros, the extremes, and whether all are whole."""
+    extremes = float(seen.min(initial=math.inf)), float(seen.max(initial=-math.inf))
+    return seen.size, int(np.count_nonzero(seen == 0)), *extremes, bool(np.all(seen == np.floor(seen)))
 
 
 def is_symmetric(X: Any) -> bool:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
-
-from ..io.write import SEPARATORS, part_names, write_table
+from ..io.tables import checked_table, write_table
+from ..io.write import part_names
 from ..result.transform import transformed
 from .arguments import HelpFormatter
 from .deliver import checked_new_file
@@ -22,7 +19,10 @@ def add(commands) -> None:
     transform_.add_argument("model", help="model.partwise, as fit, rank and stability write it")
     add_data(transform_)
     transform_.add_argument(
-        "--out", required=True, metavar="FILE", help="for the weights, a row for each sample: .csv, .tsv or .npy"
+        "--out",
+        required=True,
+        metavar="FILE",
+        help="for the weights, a row a sample: .csv, .tsv, .parquet or .npy",
     )
     add_counts(transform_)
     add_force(transform_)
@@ -32,18 +32,9 @@ def add(commands) -> None:
 def transform(options) -> int:
     """New samples in the parts of a result; features are matched by name where both have names."""
     result = opened_model(options.model)
-    place = checked_new_file(options.out, options.force)
-    if place.suffix.lower() not in (*SEPARATORS, ".npy"):
-        raise ValueError(f"cannot write {options.out}: weights are written to .csv, .tsv or .npy")
+    place = checked_table(checked_new_file(options.out, options.force))
     X, modes, say = opened(options)
     W = transformed(result, X, modes, counting(options))
-    write_weights(place, W, modes[0].labels if modes else None)
+    write_table(place, W, part_names(W.shape[1]), modes[0].labels if modes else None)
     say(f"wrote {place}: {W.shape[0]} samples in {W.shape[1]} parts")
     return 0
-
-
-def write_weights(path: Path, W: np.ndarray, names) -> None:
-    if path.suffix.lower() == ".npy":
-        np.save(path, W)
-    else:
-        write_table(path, W, part_names(W.shape[1]), names)

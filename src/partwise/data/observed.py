@@ -13,6 +13,7 @@ from . import as_data
 from .base import Data
 from .coordinates import Coordinates
 from .dense import Dense
+from .rows import BLOCK
 from .sparse import Sparse
 from .tensor import SparseTensor
 from .validation import as_matrix, check_finite, checked_data
@@ -238,9 +239,9 @@ def of_weighted_array(X: np.ndarray, weights: np.ndarray) -> Weighted:
 def of_listed(X, missing: str | None, counts: list) -> Data:
     """Entries that are not stored are zeros, or unknown for missing="zeros"."""
     shape, unlisted = X.shape, float(missing != "zeros")
-    places, values = places_of(X)
-    if unlisted and not counts and not np.isnan(values).any():
+    if unlisted and not counts and not has_nan(X):
         return as_data(X)
+    places, values = places_of(X)
     if math.prod(shape) >= 1 << 63:
         raise ValueError(f"missing entries, masks and weights need fewer than 2^63 entries, and X has shape {shape}")
     weights = np.ones(len(places))
@@ -256,6 +257,12 @@ def of_listed(X, missing: str | None, counts: list) -> Data:
         kept = weights > 0
         places, values, weights = places[kept], values[kept], weights[kept]
     return listing(shape, places, values, weights, unlisted)
+
+
+def has_nan(X) -> bool:
+    """Whether some of the values of X by its nonzeros are NaN, with little memory."""
+    values = X.data if issparse(X) else X.values
+    return any(np.isnan(values[start : start + BLOCK]).any() for start in range(0, len(values), BLOCK))
 
 
 def joined(shape, places, values, weights, given) -> tuple:

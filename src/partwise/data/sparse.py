@@ -8,7 +8,9 @@ from scipy.sparse import csc_array, csr_array, get_index_dtype
 
 from ..kernels.records import Rows
 from .base import Data
-from .rows import in_unit
+from .rows import BLOCK, in_unit
+
+NARROW_FROM = 1 << 24  # nonzeros, from where on memory is worth kernels compiled for two types
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +46,11 @@ class Sparse(Data):
 
     @cached_property
     def turned(self) -> csc_array:
-        """A second copy of X, by columns, made when first needed."""
-        return self.matrix.tocsc()
+        """A second copy of X, by columns, made when first needed: its numbers in single precision where X is large and
+        they are the same in it, as counts are."""
+        X = self.matrix
+        parts = self.kernels.transpose(X.indptr, X.indices, X.data, X.shape[1], narrow_type(X.data))
+        return csc_array(parts, shape=X.shape, copy=False)
 
     def rows(self, mode):
         known = self.__dict__.setdefault("_rows", {})
@@ -86,6 +91,16 @@ class Sparse(Data):
         before, after = self.inverse_scale
         X = self.turned.T if mode else self.matrix
         return X[index].toarray().astype(self.dtype) * before * after
+
+
+def narrow_type(values: np.ndarray) -> np.dtype:
+    """float32 for many numbers that are all the same in it, else the type that they have."""
+    if values.dtype != np.float64 or values.size < NARROW_FROM:
+        return values.dtype
+    blocks = (values[start : start + BLOCK] for start in range(0, values.size, BLOCK))
+    with np.errstate(over="ignore"):
+        same = all(np.array_equal(block.astype(np.float32), block) for block in blocks)
+    return np.dtype(np.float32) if same else values.dtype
 
 
 def canonical(X, keep_zeros=False):

@@ -27,11 +27,13 @@ def svd(data: Data, rank: int, rng, n_iter: int | None = None, n_oversamples: in
     Q = check_random_state(rng).normal(size=(data.shape[1 - long], rank + n_oversamples)).astype(data.dtype, copy=False)
     for _ in range(n_iter):
         for mode in (long, 1 - long):
-            Q = linalg.lu(times(Q, mode), permute_l=True, check_finite=False)[0]
-    Q = linalg.qr(times(Q, long), mode="economic", check_finite=False)[0]
+            Q = linalg.lu(times(Q, mode), permute_l=True, overwrite_a=True, check_finite=False)[0]
+    # in LAPACK's order, and back in that of products: no array of the longer side is there twice for long
+    Q = linalg.qr(np.asfortranarray(times(Q, long)), mode="economic", overwrite_a=True, check_finite=False)[0]
+    Q = np.ascontiguousarray(Q)
     U, s, Vt = linalg.svd(times(Q, 1 - long).T, full_matrices=False, lapack_driver="gesdd", check_finite=False)
-    U, Vt = svd_flip(Q @ U, Vt, u_based_decision=long == 0)
-    sides = U[:, :rank], Vt[:rank].T
+    U, Vt = svd_flip(Q @ U[:, :rank], Vt[:rank], u_based_decision=long == 0)
+    sides = U, Vt.T
     return sides[long], s[:rank], sides[1 - long]
 
 

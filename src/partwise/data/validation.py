@@ -37,6 +37,8 @@ def checked_data(X, name="X", any_order=False, missing: str | None = NEVER):
     if isinstance(X, SparseTensor):
         X = checked_tensor(X, name)
         X = csr_array((X.values, tuple(X.coords.T)), shape=X.shape) if X.ndim == 2 else X
+    if issparse(X) and X.dtype.kind in "biu":  # by `check_array` the indices would be copied too
+        X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape, copy=False)
     try:
         if not isinstance(X, SparseTensor):
             X = check_array(
@@ -174,7 +176,13 @@ def annotated_matrix(X, name: str):
     if getattr(X, "isbacked", False):
         raise ValueError(f"{name} is an {type(X).__name__} object in a file: pass {name}.to_memory()")
     if X.X is None:
-        raise ValueError(f"{name} is an {type(X).__name__} object without a matrix, {name}.X is None: pass a layer")
+        layers = list(map(str, getattr(X, "layers", ())))
+        there = f"pass a layer, such as {name}.layers[{layers[0]!r}]" if layers else "and it has no layers"
+        told = f" (there are {', '.join(layers[:20])})" if len(layers) > 1 else ""
+        raise ValueError(
+            f"{name} is an {type(X).__name__} object without a matrix, {name}.X is None: {there}{told}"
+            + ("; partwise.sc.nmf takes layer=" if layers else "")
+        )
     return X.X
 
 

@@ -1,4 +1,4 @@
-"""Files in and out."""
+"""Files in and out: read.py and readers/, write.py and tables.py, archive.py for files of our own."""
 
 from .read import read
 from .readers.base import Table

@@ -15,7 +15,8 @@ import re
 import threading
 import zipfile
 import zlib
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,15 +37,22 @@ def write_archive(path: str | Path, kind: str, about: dict[str, Any], arrays: di
     from .. import __version__  # noqa: PLC0415  # the package imports this module
 
     path = Path(path)
-    place = destination(path)
     text = json.dumps({"format": FORMAT, "version": __version__, "kind": kind, **about}, allow_nan=False)
+    with replacing(path) as unfinished, zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(TEXT, text)
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                npy.write_array(entry, np.asarray(array), allow_pickle=False)
+    return path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file beside this one to write to, which takes its place once it is whole; on a full disk nothing is left."""
+    place = destination(path)
     unfinished = place.with_name(f"{place.name}.{MACHINE}-{os.getpid()}-{threading.get_ident()}.unfinished")
     try:
-        with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED) as archive:
-            archive.writestr(TEXT, text)
-            for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                    npy.write_array(entry, np.asarray(array), allow_pickle=False)
+        yield unfinished
         with open(unfinished, "r+b") as file:
             os.fsync(file.fileno())
         os.replace(unfinished, place)
@@ -52,9 +60,9 @@ def write_archive(path: str | Path, kind: str, about: dict[str, Any], arrays: di
         with suppress(OSError):
             unfinished.unlink()
         if isinstance(error, OSError):
-            raise OSError(error.errno, error.strerror, str(path)) from error  # the name that the user knows
+            why = error.strerror or str(error)
+            raise OSError(error.errno, why, str(path)) from error  # the name that the user knows
         raise
-    return path
 
 
 def destination(path: Path) -> Path:

@@ -17,6 +17,7 @@ from ..data.validation import as_matrix
 from ..errors import warn
 from .readers import FOLDER_OF_IMAGES, READERS, mtx
 from .readers.base import Reader, Request, Table, UnreadableError, check_extent
+from .readers.numbers import release_memory
 
 
 def read(
@@ -72,6 +73,7 @@ def read(
             raise ValueError(f"{path.name}: {name} is for {', '.join(takers)} files only, leave it out")
     with naming(path):
         table = checked_table(reader.read(path, request))
+        release_memory()
     for doubt in table.doubts:
         warn(f"{path.name}: {doubt}")
     return table

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
@@ -18,24 +17,37 @@ from ..data.names import SAMPLES_AND_FEATURES, Mode, matrix_only
 from ..errors import warn
 from ..result import Result
 from ..result.certificate import Optimality
+from .archive import replacing
+from .tables import as_path, write_table
+from .tables import checked_file as checked_file  # noqa: PLC0414  # the page is written with it
 
 if TYPE_CHECKING:
     from ..selection.selected import RankSelection
     from ..selection.stability import Stability
 
 
+TABLES = {"csv": ".csv", "parquet": ".parquet"}  # kinds of tables that factors are written to, and their endings
+
+
 def write_result(
-    result: Result, folder: str | Path, optimality: Optimality | None = None, feature_names=None
+    result: Result,
+    folder: str | Path,
+    optimality: Optimality | None = None,
+    feature_names=None,
+    tables: str | None = None,
 ) -> list[Path]:
-    """W.npy and H.npy, or what else the factors are called, as tables with names where there are names (W.csv, H.csv),
-    result.json, and model.partwise for `partwise.load`; in a folder, made if it does not exist."""
+    """W.npy and H.npy, or what else the factors are called, as tables too where there are names (W.csv, H.csv) or
+    `tables`, one of TABLES, says so, result.json, and model.partwise for `partwise.load`; in a folder, made if it does
+    not exist."""
+    if tables not in (None, *TABLES):
+        raise ValueError(f"tables must be {' or '.join(map(repr, TABLES))}, or None; got {tables!r}")
     folder, result = checked_folder(folder), with_names(result, feature_names)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, A in result.named.items():
         written.append(folder / f"{name}.npy")
-        np.save(written[-1], np.ascontiguousarray(A))
-    written += write_tables(result, folder)
+        write_table(written[-1], np.ascontiguousarray(A))
+    written += write_tables(result, folder, tables)
     written.append(write_json(folder / "result.json", summary(result, optimality)))
     try:
         written.append(result.save(folder / "model.partwise"))
@@ -45,21 +57,23 @@ def write_result(
 
 
 def write_json(path: Path, about: dict) -> Path:
-    path.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    with replacing(path) as unfinished:
+        unfinished.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     return path
 
 
-def write_tables(result: Result, folder: Path) -> list[Path]:
-    """The factors of modes with names as text: H with its features as columns, all others with names as rows."""
+def write_tables(result: Result, folder: Path, kind: str | None = None) -> list[Path]:
+    """The factors as tables of a kind such as csv: H with its features as columns, all others with names as rows. For
+    None csv, of modes with names alone."""
     parts = part_names(result.rank)
     written = []
     for (name, A), labels in zip(result.named.items(), result.names, strict=True):
-        table = folder / f"{name}.csv"
-        if labels is None:
-            table.unlink(missing_ok=True)  # one of an earlier result would be taken for one of this
+        for suffix in TABLES.values():  # one of an earlier result would be taken for one of this
+            (folder / f"{name}{suffix}").unlink(missing_ok=True)
+        if labels is None and kind is None:
             continue
-        written.append(table)
-        write_table(table, A, *((labels, parts) if name == "H" else (parts, labels)))
+        written.append(folder / f"{name}{TABLES[kind or 'csv']}")
+        write_table(written[-1], A, *((labels, parts) if name == "H" else (parts, labels)))
     return written
 
 
@@ -103,51 +117,6 @@ def checked_folder(folder: str | Path) -> Path:
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         raise ValueError(f"cannot write to {folder}: {nearest} is not a folder, or not one to write in")
     return folder
-
-
-def checked_file(path: str | Path) -> Path:
-    """A file that can be written, in a folder that is there."""
-    path = as_path(path)
-    folder = path.absolute().parent
-    if path.is_dir():
-        raise ValueError(f"cannot write {path}: it is a folder, name a file in it")
-    if not folder.is_dir():
-        raise ValueError(f"cannot write {path}: there is no folder {folder}, make it first")
-    if not os.access(path if path.exists() else folder, os.W_OK):
-        raise ValueError(f"cannot write {path}: you may not write there, name another place")
-    return path
-
-
-SEPARATORS = {".csv": ",", ".tsv": "\t"}  # of cells, by the ending of a file
-
-
-def checked_table(path: str | Path) -> Path:
-    """A file that a table can be written to, by its ending."""
-    path = checked_file(path)
-    if path.suffix.lower() not in SEPARATORS:
-        raise ValueError(f"cannot write {path}: tables are written to {' or '.join(SEPARATORS)}")
-    return path
-
-
-def write_table(
-    path: str | Path, X: np.ndarray, names: Sequence | None = None, row_names: Sequence | None = None
-) -> None:
-    """A matrix as text that reads back exact to the bit, with names of its columns, if any, in the first line, and of
-    its rows in the first column, which has an empty heading."""
-    path = checked_table(path)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        lines = csv.writer(file, delimiter=SEPARATORS[path.suffix.lower()])
-        corner = [] if row_names is None else [""]
-        lines.writerows([[*corner, *names]] if names else [])
-        lines.writerows(
-            X.tolist() if row_names is None else ([n, *row] for n, row in zip(row_names, X.tolist(), strict=True))
-        )
-
-
-def as_path(path: str | Path) -> Path:
-    if not isinstance(path, str | os.PathLike) or not str(path):
-        raise TypeError(f"a path must be text or a pathlib.Path, got {path!r}")
-    return Path(path)
 
 
 def checked_names(names: Iterable | None, result: Result) -> list[str] | None:

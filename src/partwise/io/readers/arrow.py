@@ -37,18 +37,16 @@ def read_feather(path: Path, request: Request) -> Table:
 def from_columns(table: Any) -> Table:
     """Numbers of all columns, one after the other; nulls are NaN."""
     table.validate(full=True)
-    kept, index = list(table.column_names), index_of(table)
-    if index is not None:
-        kept.remove(index)
+    index = index_of(table)
+    kept = [(place, str(name)) for place, name in enumerate(table.column_names) if name != index]
     if not kept or not table.num_rows:
         raise UnreadableError(f"it has {table.num_rows} rows and no column of numbers")
     X = np.empty((table.num_rows, len(kept)))
-    places = [place for place, name in enumerate(table.column_names) if name != index]
-    for target, place in enumerate(places):
-        X[:, target] = as_floats(table.column(place), table.column_names[place])
+    for target, (place, name) in enumerate(kept):
+        X[:, target] = as_floats(table.column(place), name)
     names = None if index is None else [str(name) for name in table.column(index).to_pylist()]
     words = "columns of a table" + ("" if index is None else f", names of rows from {index!r}")
-    return Table(X, names, list(map(str, kept)), found=words)
+    return Table(X, names, [name for _, name in kept], found=words)
 
 
 def index_of(table: Any) -> str | None:

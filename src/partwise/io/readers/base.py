@@ -20,7 +20,7 @@ from ...data.tensor import SparseTensor
 EXPANSION, FREE = 200, 1 << 29  # bytes that a file may hold: so many times its size, and so many in any case
 SMALL, SPARSEST = 1 << 20, 1000  # rows and columns that sparse data may have in any case, and for each of their entries
 MOST_CHUNKS = 1_000_000  # of one array
-SLOW_START, SLOWEST = 60, 1 << 23  # seconds, and bytes a second, in which a file is read at least
+SLOW_START, SLOWEST = 30, 1 << 23  # seconds, and bytes a second, in which a file is read at least
 BLOCK = 1 << 24  # bytes of text that are worked on at a time
 
 

@@ -121,7 +121,9 @@ def compressed(i: np.ndarray, j: np.ndarray, values: np.ndarray, shape: tuple[in
     """CSC or CSR without a copy of the entries where they are listed by columns or rows, as they mostly are."""
     for make, major, minor, size in ((sparse.csc_array, j, i, shape[1]), (sparse.csr_array, i, j, shape[0])):
         if np.all(major[1:] >= major[:-1]):
-            X = make((values, minor, np.searchsorted(major, np.arange(size + 1, dtype=major.dtype))), shape=shape)
+            ends = np.searchsorted(major, np.arange(size + 1, dtype=major.dtype))
+            index = np.int64 if values.size > np.iinfo(minor.dtype).max else minor.dtype  # or SciPy widens all indices
+            X = make((values, minor, ends.astype(index)), shape=shape)
             X.sum_duplicates()
             return X
     return sparse.coo_array((values, (i, j)), shape=shape).tocsr()

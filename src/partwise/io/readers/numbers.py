@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from importlib.util import find_spec
 
@@ -36,6 +37,12 @@ def from_arrow(lines: bytes, count: int | None) -> np.ndarray | None:
     except pa.ArrowException:
         return None
     return table.column(0).to_numpy()
+
+
+def release_memory() -> None:
+    """Give back what Arrow freed and keeps for later."""
+    if pa := sys.modules.get("pyarrow"):
+        pa.default_memory_pool().release_unused()
 
 
 def from_numpy(lines: bytes, count: int | None) -> np.ndarray | None:

@@ -46,6 +46,7 @@ from .splits import admm_dual, admm_rhs, admm_target
 from .sums import gram, inner, power_sums, sum_abs, summary, unit_sums
 from .symmetric_cd import symmetric_cd, symmetric_gains
 from .tensors import contract, khatri_rao_rows, sparse_mttkrp
+from .transpose import transpose
 from .weighted_median import residuals, weighted_median
 
 alone = blas.on_one_thread  # a context in which kernels have the cores to themselves

@@ -1,0 +1,40 @@
+"""A sparse matrix by its columns, from its rows."""
+
+import numpy as np
+
+from .. import threads
+from .base import compiled
+
+MOST_COUNTS = 16  # chunks of rows, each of which counts the entries of all columns
+
+
+@compiled
+def _count(indptr, indices, counts, start, stop):
+    """Add the number of entries in each column of the given rows."""
+    for p in range(indptr[start], indptr[stop]):
+        counts[indices[p]] += 1
+
+
+@compiled
+def _move(indptr, indices, values, places, rows, out, start, stop):
+    """Put the entries of the given rows where their columns are, the next free places of which are given."""
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            place = places[indices[p]]
+            places[indices[p]] = place + 1
+            rows[place] = i
+            out[place] = values[p]
+
+
+def transpose(indptr, indices, values, dim, dtype):
+    """Values in another type, row numbers and ends of the `dim` columns of a matrix given by rows: a counting sort."""
+    least = max(threads.CHUNK_WORK, values.size // MOST_COUNTS)
+    chunks = sorted(set(threads.split_by_work(np.diff(indptr) + 1, least)))
+    counts = np.zeros((len(chunks) - 1, dim), indptr.dtype)
+    at = {start: number for number, start in enumerate(chunks[:-1])}
+    threads.map_chunks(lambda i, j: _count(indptr, indices, counts[at[i]], i, j), chunks)
+    ends = np.concatenate([[0], np.cumsum(counts.sum(axis=0))]).astype(indptr.dtype)
+    places = ends[:-1] + np.cumsum(counts, axis=0, dtype=indptr.dtype) - counts
+    rows, out = np.empty(values.size, indices.dtype), np.empty(values.size, dtype)
+    threads.map_chunks(lambda i, j: _move(indptr, indices, values, places[at[i]], rows, out, i, j), chunks)
+    return out, rows, ends
