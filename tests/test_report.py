@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -176,6 +177,15 @@ LABELS = {
 def test_labels_of_samples_in_files(text, names, tmp_path):
     (tmp_path / "labels.csv").write_text(text)
     assert labels_in(str(tmp_path / "labels.csv"), 4, names) == ["red", "blue"] * 2
+
+
+def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):
+    (tmp_path / "page.html").write_text("earlier")
+    monkeypatch.setattr(Path, "write_text", lambda self, *_, **__: self.write_bytes(b"half") and 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        RESULT.report(tmp_path / "page.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+    assert (tmp_path / "page.html").read_bytes() == b"earlier"
 
 
 def test_labels_by_name_are_complete(tmp_path):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..data.names import SAMPLES_AND_FEATURES, Mode, counted, factor_names, matrix_only
+from ..io.archive import replacing
 from ..io.write import checked_file, with_names
 from ..problem.parts import diagonal_weight
 from ..result import Result
@@ -39,7 +40,8 @@ def write_page(path, template: str, page: Callable[[], dict]) -> Path:
     loader = FunctionLoader(lambda name: files(__package__).joinpath(name).read_text(encoding="utf-8"))
     environment = Environment(autoescape=True, loader=loader, trim_blocks=True, lstrip_blocks=True)
     filled = environment.get_template(template).render(page())
-    path.write_text(filled, encoding="utf-8")
+    with replacing(path) as unfinished:
+        unfinished.write_text(filled, encoding="utf-8")
     return path
 
 
