@@ -41,6 +41,7 @@ X = make_parts(60, 50, 4, noise=0.1, random_state=0).X
 # what some solvers are for: others take least squares with nonnegative factors
 NEEDED = {
     "newton": {"loss": "kl"},
+    "shared_newton": {"loss": "kl"},
     "weighted": {"loss": "l1"},
     "mixed_norm": {"structure_H": s.GroupSparsity([1, 3], [0.3, 0.6])},
     "symmetric": {"X": X @ X.T, "symmetric": True},
@@ -124,7 +125,7 @@ OF_TENSORS = {
 
 
 @pytest.mark.parametrize("store", [np.asarray, sparse_tensor], ids=["dense", "sparse"])
-@pytest.mark.parametrize("solver", sorted({*registry.SOLVERS} - {"symmetric_cd", "cd"}))
+@pytest.mark.parametrize("solver", sorted({*registry.SOLVERS} - {"symmetric_cd", "shared_newton", "cd"}))
 def test_runs_on_tensors_resume(solver, store, tmp_path):
     """The same of tensors, for every solver that takes them."""
     stated = next((stated for start, stated in OF_TENSORS.items() if solver.startswith(start)), needed(solver))

@@ -361,7 +361,10 @@ def test_shuffle_changes_the_path_and_follows_the_seed():
         ({"beta_loss": pw.losses.L1(zero_weight=0.5)}, r"use loss=L1\(zero_weight=0.5\)"),
         ({"beta_loss": "kullback"}, "unknown loss 'kullback'.* Did you mean 'kullback-leibler'"),
         ({"beta_loss": 0}, "When beta_loss <= 0 and X contains zeros"),
-        ({"beta_loss": 1, "solver": "hals"}, "HALS minimises least squares only.* These can: newton_kl, newton, mu"),
+        (
+            {"beta_loss": 1, "solver": "hals"},
+            "HALS minimises least squares only.* These can: newton_kl, newton, shared",
+        ),
         (
             {"solver": "cd", "beta_loss": 1},
             "Invalid beta_loss parameter: solver 'cd' does not handle beta_loss = 1",

@@ -343,6 +343,31 @@ def test_numbers_that_look_like_names_are_warned_of(name, tmp_path):
     assert (table.row_names if option == "index" else table.column_names) is not None
 
 
+AXES = {
+    "uneven wavelengths": ("401.0,404.1,407.3,410.4,413.6,416.8,420.0,423.1", True),
+    "falling wavenumbers": ("4000,3990,3970,3940,3900,3850,3790,3720", True),
+    "few": ("401.0,404.1,407.3,410.4", False),
+    "not in order": ("401.0,404.1,407.3,410.4,413.6,416.8,420.0,1", False),
+}
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_a_first_row_that_rises_or_falls_names_the_columns(name, tmp_path):
+    """Where no other row does; what is done is said."""
+    first, taken = AXES[name]
+    width = first.count(",") + 1
+    rows = np.random.default_rng(0).integers(0, 9, (5, width))
+    text = first + "\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
+    (tmp_path / "x.csv").write_text(text)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        table = read(tmp_path / "x.csv")
+    assert (table.column_names == first.split(",")) == taken
+    assert any("is taken for names of columns" in str(warning.message) for warning in caught) == taken
+    (tmp_path / "y.csv").write_text(first + "\n" + first + "\n")  # rows of spectra that all rise are data
+    assert read(tmp_path / "y.csv").X.shape == (2, width)
+
+
 def test_separator_and_decimal_can_be_given(tmp_path):
     (tmp_path / "x.csv").write_text("1,5|2\n3|4\n")
     assert read(tmp_path / "x.csv", separator="|", decimal=",").X.tolist() == [[1.5, 2], [3, 4]]

@@ -472,7 +472,7 @@ LINES = {
     "x.npy --missing all": "argument --missing: invalid choice: 'all'",
     "full.npy --mask part.npy": r"mask has shape \(3, 20\), and X has shape \(30, 20\)",
     "full.npy --weights row.npy": r"row.npy: it holds an array of shape \(30,\) and type .*, where a matrix",
-    "x.npy --impute filled.npy": "filled.npy: tables are written to .csv or .tsv",
+    "x.npy --impute filled.txt": "filled.txt: tables are written to .csv, .tsv, .parquet, .npy",
     "full.npy --mask nowhere.npy": "nowhere.npy: no such file",
     "full.npy --mask full.npy": "mask says which entries of X are observed, by True and False, or 1 and 0",
     "full.npy --weights x.npy": "weights must be finite numbers >= 0, and .* are NaN or infinite",

@@ -17,6 +17,7 @@ from partwise.data.names import Mode
 from partwise.datasets import make_parts, make_swimmer
 from partwise.io import write_result
 from partwise.report import build
+from partwise.result.forms import distinctive
 
 X = make_parts(30, 12, 3, random_state=0).X
 RESULT = pw.factorize(X, 3, random_state=0)
@@ -30,7 +31,9 @@ def test_build_is_plain_facts():
     assert page["quality"]["good"]
     lines = page["found"]["table"]["lines"]
     assert len(lines) == len(page["found"]["cards"]) == 3
-    assert lines[0]["top"][0].split(", ")[0] == f"f{np.argmax(RESULT.H[0])}"
+    assert lines[0]["top"][0].split(", ")[0] == f"f{np.argmax(distinctive(RESULT.factors[1])[:, 0])}"
+    first = page["found"]["cards"][0]["modes"][0]["sides"][0]["entries"][0]
+    assert first["name"] == f"f{np.argmax(RESULT.H[0])}"
     assert sum(float(line["share"].rstrip("%")) for line in lines) == pytest.approx(100, abs=0.3)
 
 
@@ -207,7 +210,7 @@ def test_the_page_of_a_saved_result(tmp_path, monkeypatch, plain_pictures):
     assert group in page
     assert "Where the model fails" in page
     assert main(["report", "out/model.partwise", "--out", "brief.html"]) == 0
-    assert "Where the model fails" not in (tmp_path / "brief.html").read_text()
+    assert "<h3>Where the model fails" not in (tmp_path / "brief.html").read_text()
 
 
 @pytest.mark.parametrize(

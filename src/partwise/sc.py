@@ -102,7 +102,7 @@ def nmf(  # noqa: PLR0913  # as scanpy's tools have it
     >>> import anndata, numpy as np, partwise as pw
     >>> rng = np.random.default_rng(0)
     >>> programs = rng.gamma(0.3, size=(3, 50))
-    >>> adata = anndata.AnnData(rng.poisson(rng.gamma(0.5, size=(80, 3)) @ programs).astype(np.float32))
+    >>> adata = anndata.AnnData(rng.poisson(rng.gamma(0.5, size=(80, 3)) @ programs).astype(float))
     >>> pw.sc.nmf(adata, 3)
     >>> adata.obsm["X_nmf"].shape, adata.varm["nmf_loadings"].shape, adata.uns["nmf"]["status"]
     ((80, 3), (50, 3), 'converged')
@@ -152,7 +152,7 @@ def project(adata, reference, *, key: str = "nmf", layer: str | None = None, cop
     --------
     >>> import anndata, numpy as np, partwise as pw
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.poisson(rng.gamma(0.5, size=(80, 3)) @ rng.gamma(0.3, size=(3, 50))).astype(np.float32)
+    >>> X = rng.poisson(rng.gamma(0.5, size=(80, 3)) @ rng.gamma(0.3, size=(3, 50))).astype(float)
     >>> cells = anndata.AnnData(X)
     >>> old, new = cells[:60].copy(), cells[60:].copy()
     >>> pw.sc.nmf(old, 3)

@@ -39,7 +39,7 @@ class Facts(NamedTuple):
 
 def add(commands) -> None:
     info_ = commands.add_parser("info", help="what a file holds, and how to go on")
-    info_.set_defaults(command=info, modes=None, json=False, quiet=False)
+    info_.set_defaults(command=info, modes=None, json=False, quiet=False, image=None)
     add_data(info_)
     info_.add_argument("--rank", type=WHOLE, default=10, help="number of parts that memory is told for (default: 10)")
 
@@ -51,7 +51,7 @@ def info(options) -> int:
     facts = facts_of(X)
     for line in described(facts, options.rank):
         print(line)
-    loss, why, structure = suited(facts)
+    loss, why, structure = suited(facts, images=options.image is not None)
     print(f"loss: {loss}, {why}")
     print(f"solver: {solver_for(X, facts, loss, structure, options.rank)}")
     words = ["--loss", loss] if loss != "frobenius" else []
@@ -124,10 +124,12 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes / 1000**power:.3g} {UNITS[power]}"
 
 
-def suited(facts: Facts) -> tuple[str, str, Any]:
+def suited(facts: Facts, images: bool) -> tuple[str, str, Any]:
     """A loss, why, and the structure of the first factor where it is not to be nonnegative."""
     if facts.lowest < 0:
         return "frobenius", "since entries are negative: one factor must be free to be so, the other stays >= 0", Free()
+    if images:
+        return "frobenius", "for images; kl if they count photons, huber if parts are covered or glare", None
     if facts.whole and facts.highest > 1:
         return "kl", "since whole numbers >= 0 are mostly counts; frobenius if they are not", None
     if facts.whole:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..data.names import Mode
 from ..io.readers.base import decoded
+from ..result import Result
 from ..result.forms import FORMS
 from .arguments import image_shape
 
@@ -30,9 +31,17 @@ def presentation(options, n_samples: int, modes: tuple[Mode, ...]) -> dict[str, 
     return {"image_shape": options.image, "show": options.show, "labels": labels}
 
 
+def title_of(result: Result | None) -> str | None:
+    """As `fit` titles the page of the file that a result is of, where that is known."""
+    options = result.provenance.options if result is not None and result.provenance else None
+    return f"The parts of {Path(options['file']).name}" if options and options.get("file") else None
+
+
 def labels_in(path: str, n_samples: int, names: tuple | None) -> list[str]:
     """One label for each sample, from lines in the order of the samples, or of names and labels, separated by a tab or
     a comma, in any order."""
+    if not Path(path).is_file():
+        raise ValueError(f"{path}: no such file")
     try:
         lines = decoded(Path(path).read_bytes()).splitlines()
     except (OSError, ValueError) as error:
@@ -47,7 +56,7 @@ def labels_in(path: str, n_samples: int, names: tuple | None) -> list[str]:
             )
         return [known[str(name)] for name in names]
     labels = [line.strip() for line in lines if line.strip()]
-    if len(labels) == n_samples + 1:
+    if len(labels) == n_samples + 1 and labels[0] not in labels[1:]:
         labels = labels[1:]  # a heading
     if len(labels) != n_samples:
         raise ValueError(f"{path}: it has {len(labels)} labels, and there are {n_samples} samples")

@@ -13,11 +13,17 @@ from ..result.provenance import Provenance
 
 def opened_model(path: str) -> Result:
     """The result in a file, or the one that a search for a rank or a study of stability ended with."""
-    found: Any = load(path)
+    found: Any = load(model_in(path))
     result = found if isinstance(found, Result) else found.result
     if result is None:
         raise ValueError(f"{path} holds no fit: the search was interrupted before there was one")
     return result
+
+
+def model_in(path: str) -> Path:
+    """The file of a result, in the folder that a command wrote, where that is named."""
+    inside = Path(path, "model.partwise")
+    return inside if inside.is_file() else Path(path)
 
 
 def recorded(path: str) -> Provenance:

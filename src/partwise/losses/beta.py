@@ -79,7 +79,7 @@ class Divergence(Loss):
 
     @property
     def explains(self):
-        return "|X|^2" if self.quadratic else "the deviance"
+        return "the sum of squares" if self.quadratic else "the deviance"
 
     def null(self, mean):
         """The mean, which has the least divergence from X of all constants; 0 for least squares."""

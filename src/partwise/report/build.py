@@ -13,6 +13,7 @@ import numpy as np
 from ..data.names import SAMPLES_AND_FEATURES, Mode, counted, factor_names, matrix_only
 from ..io.archive import replacing
 from ..io.write import checked_file, with_names
+from ..losses import Loss
 from ..problem.parts import diagonal_weight
 from ..result import Result
 from ..result.certificate import Optimality
@@ -20,7 +21,7 @@ from ..result.plots.base import check_columns
 from ..result.plots.parts import check_image_shape
 from ..result.residual import data_of
 from ..structures import NonNegative
-from .found import found
+from .found import found, telling
 from .holders import holders
 from .quality import course, failures, quality
 
@@ -66,6 +67,7 @@ def build(  # noqa: PLR0913  # what `write_report` takes
     check_pictures(result, image_shape, columns)
     if not isinstance(optimality, Optimality | None):
         raise TypeError(f"optimality must be what result.certify(X) returned, got {optimality!r}")
+    looks = telling(result, modes, image_shape, show)
     given = None if X is None else data_of(result, X, missing, mask, weights)
 
     def pixels(samples: np.ndarray) -> np.ndarray:
@@ -76,9 +78,9 @@ def build(  # noqa: PLR0913  # what `write_report` takes
         "title": title,
         "headline": headline(result),
         "asked": asked(result, modes),
-        "found": found(result, modes, image_shape, show),
+        "found": found(result, modes, looks),
         "columns": columns,
-        "holders": holders(result, modes, labels, None if given is None or not image_shape else pixels),
+        "holders": holders(result, modes, looks, labels, None if given is None or not image_shape else pixels),
         "quality": quality(result, optimality),
         "failures": None if given is None else failures(result, modes, given, image_shape, show),
         "course": course(result),
@@ -88,7 +90,8 @@ def build(  # noqa: PLR0913  # what `write_report` takes
 
 def headline(result: Result) -> str:
     shape = " × ".join(f"{size:,}" for size in result.shape)
-    return f"{shape} data{result.kind} in {counted(result.rank, 'part')}, {result.quality}"
+    explained = f"{result.explained:.1%} of {result.loss.explains} explained"
+    return f"{shape} data{result.kind} in {counted(result.rank, 'part')}, {explained}"
 
 
 def asked(result: Result, modes: tuple[Mode, ...]) -> list[tuple[str, str]]:
@@ -99,10 +102,15 @@ def asked(result: Result, modes: tuple[Mode, ...]) -> list[tuple[str, str]]:
         ("data", sizes),
         *([("entries", entries_that_count(result))] if result.observed else []),
         ("parts", str(result.rank)),
-        ("loss", f"{result.loss.says} ({result.loss})" if result.loss.says else str(result.loss)),
+        ("loss", loss_in_words(result.loss)),
         *([("model", symmetric_model(result))] if result.symmetric else []),
         *((f"structure of {name} ({mode.name})", in_words(structure)) for name, mode, structure in wanted),
     ]
+
+
+def loss_in_words(loss: Loss) -> str:
+    parameters = "" if repr(loss).endswith("()") else f": {loss}"
+    return f"{loss.says}{parameters}" if loss.says else str(loss)
 
 
 def in_words(structure) -> str:
@@ -116,10 +124,12 @@ def provenance_facts(result: Result) -> list[tuple[str, str]]:
     about = result.provenance
     data = ", ".join(f"{name} {value}" for name, value in about.data.items() if value is not None)
     settings = ", ".join(f"{name} {value}" for name, value in about.settings.items() if value is not None)
+    options = {name: value for name, value in (about.options or {}).items() if value not in (None, False)}
     return [
         ("made by", f"partwise {about.version}, {about.date}"),
         ("call", about.call),
         ("seed", "none: it cannot be repeated to the bit" if about.seed is None else str(about.seed)),
+        *([("options", ", ".join(f"{name} {value}" for name, value in options.items()))] if options else []),
         ("settings", settings),
         ("data", data),
     ]

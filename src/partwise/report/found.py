@@ -10,7 +10,19 @@ import numpy as np
 from ..data.names import Mode
 from ..metrics import sparsity
 from ..result import Result
-from ..result.forms import CURVE, IMAGE, LIST, axis_of, distinctive, exclusive, form_of, heaviest, label_of, peaks
+from ..result.forms import (
+    CURVE,
+    IMAGE,
+    LIST,
+    axis_of,
+    distinctive,
+    exclusive,
+    form_of,
+    heaviest,
+    label_of,
+    peaks,
+    sizes_of,
+)
 from ..result.plots.base import BLUE, ORANGE, colour_of, picture_type
 from ..result.plots.parts import draw_curve
 from .pictures import image, svg
@@ -79,20 +91,23 @@ class Looks:
     def heaviest_names(self, k: int, count: int) -> str:
         """A few words for a table."""
         if self.form == LIST:
-            return ", ".join(label_of(self.mode.labels, int(j)) for j in heaviest(self.A[:, k], count))
+            return ", ".join(label_of(self.mode.labels, int(j)) for j in heaviest(self.special[:, k], count))
         return self.peaks(self.A[:, k]) if self.form == CURVE else ""
 
 
-def found(result: Result, modes: tuple[Mode, ...], image_shape, show: str | None) -> dict[str, Any]:
-    """The modes that tell what a part is: all but the first, the samples; of a symmetric model the first tells all."""
-    looks = [
-        Looks(mode, A, image_shape, show)
-        for mode, A in list(zip(modes, result.factors, strict=True))[: 1 if result.symmetric else None]
-    ][0 if result.symmetric else 1 :]
+def telling(result: Result, modes: tuple[Mode, ...], image_shape, show: str | None) -> list[Looks]:
+    """The modes that tell what a part is: all but the first, the samples; of a symmetric model one tells all."""
+    pairs = list(zip(modes, result.factors, strict=True))
+    return [Looks(mode, A, image_shape, show) for mode, A in (pairs[:1] if result.symmetric else pairs[1:])]
+
+
+def found(result: Result, modes: tuple[Mode, ...], looks: list[Looks]) -> dict[str, Any]:
+    """Parts in a table, one by one, and for the search."""
     return {
         "cards": [card(result, looks, k) for k in range(min(result.rank, MOST_CARDS))],
         "not_shown": max(0, result.rank - MOST_CARDS),
         "comparable": any(look.comparable for look in looks),
+        "imaged": any(look.form == IMAGE for look in looks),
         "listed": any(look.form == LIST and look.comparable for look in looks),
         "table": part_table(result, modes, looks),
         "search": search(next((look for look in looks if look.form == LIST and look.mode.labels), None)),
@@ -102,7 +117,7 @@ def found(result: Result, modes: tuple[Mode, ...], image_shape, show: str | None
 def card(result: Result, looks: list[Looks], k: int) -> dict[str, Any]:
     return {
         "part": k + 1,
-        "share": f"{result.shares[k]:.1%}",
+        "share": f"{sizes_of(result.factors)[k]:.1%}",
         "colour": colour_of(k),
         "modes": [look.card(k) for look in looks],
     }
@@ -110,7 +125,7 @@ def card(result: Result, looks: list[Looks], k: int) -> dict[str, Any]:
 
 def part_table(result: Result, modes: tuple[Mode, ...], looks: list[Looks]) -> dict[str, Any]:
     """One line a part: its share of the fit, how much of each mode it uses, how sparse it is, and what weighs most."""
-    shares, sparse = result.shares, sparsity(result.factors[-1].T)
+    shares, sparse = sizes_of(result.factors), sparsity(result.factors[-1].T)
     lines: list[dict[str, Any]] = [
         {
             "part": k + 1,

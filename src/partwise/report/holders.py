@@ -10,37 +10,47 @@ import numpy as np
 
 from ..data.names import Mode
 from ..result import Result, plots
-from ..result.forms import CURVE, contributions, form_of, heaviest, label_of
+from ..result.forms import LIST, contributions, heaviest, label_of
 from ..result.plots.base import COLOURS, colour_of
-from ..result.plots.codes import MOST_NAMED, Groups, groups_of
-from .found import MOST_CARDS
+from ..result.plots.codes import MOST_NAMED, Groups, are_courses, groups_of
+from .found import MOST_CARDS, Looks
 from .pictures import image, svg
 
 Pixels = Callable[[np.ndarray], np.ndarray]  # numbers of samples -> (number, height, width)
 TOP = 6  # samples of a part that are named
 
 
-def holders(result: Result, modes: tuple[Mode, ...], labels, pixels: Pixels | None) -> dict[str, Any]:
-    """`pixels`: gives samples as images, where they are such, and at hand."""
+def holders(
+    result: Result, modes: tuple[Mode, ...], looks: list[Looks], labels, pixels: Pixels | None
+) -> dict[str, Any]:
+    """`looks`: of what tells a part; `pixels`: gives samples as images, where they are such, and at hand."""
     groups = groups_of(labels, result.shape[0])
     shares = contributions(result.factors)
     named = modes[0]
-    courses = groups is None and form_of(result.factors[0], named.labels) == CURVE
-    kind = "courses" if courses else "shares" if result.rank <= len(COLOURS) else "heat"
+    kind = "courses" if are_courses(result, groups) else "shares" if result.rank <= len(COLOURS) else "heat"
     return {
         "mode": named.name,
         "kind": kind,
         "picture": svg(lambda: plots.codes(result, labels), f"Which {named.name} have which parts"),
-        "legend": [{"part": k + 1, "colour": colour_of(k)} for k in range(result.rank)] if kind == "shares" else [],
+        "legend": [
+            {"part": k + 1, "colour": colour_of(k), "names": names}
+            for k, names in enumerate(names_of_parts(looks, result.rank) if kind == "shares" else ())
+        ],
         "top": [top_samples(result, named, shares, k, pixels) for k in range(min(result.rank, MOST_CARDS))],
         "means": means(shares, groups) if groups else None,
     }
 
 
+def names_of_parts(looks: list[Looks], rank: int) -> list[str]:
+    """Each part by a few names, where it has such."""
+    named = next((look for look in looks if look.form == LIST and look.mode.labels is not None), None)
+    return [named.heaviest_names(k, 2) if named else "" for k in range(rank)]
+
+
 def top_samples(result: Result, mode: Mode, shares: np.ndarray, k: int, pixels: Pixels | None) -> dict[str, Any]:
     """The samples with most of a part, and how much of their model it is."""
     column = result.factors[0][:, k]
-    top = heaviest(column, TOP)
+    top = heaviest(column * shares[:, k], TOP)  # much of it, and little else
     images = map(image, pixels(top)) if pixels else repeat(None)
     samples = [
         {

@@ -72,7 +72,7 @@
       const line = body.insertRow();
       line.append(cell("th", names[row]));
       for (let part = 0; part < rank; part++) {
-        const share = weight(row, part), data = cell("td", share ? (100 * share).toPrecision(2) : "");
+        const share = weight(row, part), data = cell("td", share ? (100 * share).toFixed(share < 0.0995 ? 1 : 0) : "");
         data.className = "number";
         data.style.background = `color-mix(in srgb, var(--blue) ${Math.round(45 * share)}%, transparent)`;
         line.append(data);

@@ -44,15 +44,14 @@ def svg(draw: Callable[[], object], about: str) -> str:
 
 
 def image(values: np.ndarray, largest: float | None = None) -> str:
-    """A matrix as a data address: grey for what is nonnegative, red and blue where there is both, black and dark red
-    at `largest`."""
+    """A matrix as a data address: grey for what is nonnegative, white at `largest`, red and blue else."""
     figures()
     from matplotlib import colormaps, image  # noqa: PLC0415  # optional
 
     top = float(np.abs(values).max(initial=0)) if largest is None else largest
     signed = values.min(initial=0) < 0
     scaled = values / (top or 1.0)
-    colours = colormaps["RdBu_r"]((scaled + 1) / 2) if signed else colormaps["gray_r"](scaled)
+    colours = colormaps["RdBu_r"]((scaled + 1) / 2) if signed else colormaps["gray"](scaled)
     buffer = io.BytesIO()
     image.imsave(buffer, colours, format="png")
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -46,6 +46,7 @@ def failures(result: Result, modes: tuple[Mode, ...], given: Observed, image_sha
     return {
         "sampled": f"{len(residual.rows):,} of {residual.n_rows:,} {modes[0].name}" if residual.sampled else None,
         "modes": [worst(residual, mode, m) for m, mode in enumerate(modes)],
+        "where": image(residual.losses[1].reshape(image_shape)) if pictured and form == IMAGE else None,
         "images": beside(residual, modes[0], image_shape) if pictured and form == IMAGE else [],
         "curves": svg(lambda: beside_curves(result, residual), "Data and model of some samples") if curves else None,
     }
@@ -61,9 +62,9 @@ def worst(residual: Residual, mode: Mode, m: int) -> dict[str, Any]:
             "width": f"{shares[i] / max(shares.max(), 1e-300):.3f}",
             "explained": "" if np.isnan(explained[i]) else f"{explained[i]:.0%}",
         }
-        for i in heaviest(shares, TOP)
+        for i in heaviest(np.maximum(residual.excess(m), 0), TOP)
     ]
-    return {"name": mode.name, "lines": lines, "even": f"{1 / len(shares):.2%}"}
+    return {"name": mode.name, "lines": lines}
 
 
 def beside(residual: Residual, mode: Mode, image_shape) -> list[dict[str, str]]:

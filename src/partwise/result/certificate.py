@@ -65,7 +65,7 @@ class Certificate:
                 "rows solved as linear programs gained {:.6g}, and would gain another {:.2g}".format(*self.blocks)
             )
         if self.zero_components:
-            lines.append(f"parts that are zero: {', '.join(map(str, self.zero_components))}")
+            lines.append(f"parts that are zero, from 1: {', '.join(str(k + 1) for k in self.zero_components)}")
         if self.unreached:
             lines.append(f"positive entries of X with a model of 0: {self.unreached}")
         if self.disagreements:

@@ -39,15 +39,11 @@ def axis_of(labels: Labels | None) -> np.ndarray | None:
     """Labels as places on an axis, if they are numbers or dates that rise, or fall, throughout."""
     if not labels:
         return None
-    if any(isinstance(label, str) for label in labels):
-        if not all(DATE.match(str(label)) for label in labels):
-            return None
-        try:
-            places = np.array(labels, dtype="datetime64[s]")
-        except ValueError:
-            return None
-    else:
-        places = np.array(labels, dtype=np.float64)
+    dates = all(DATE.match(str(label)) for label in labels)
+    try:
+        places = np.array(labels, dtype="datetime64[s]" if dates else np.float64)  # names in a table are text
+    except ValueError:
+        return None
     steps = np.diff(places).astype(np.float64)
     return places if np.all(steps > 0) or np.all(steps < 0) else None
 
@@ -110,6 +106,12 @@ def label_of(labels: Labels | None, place: int) -> str:
         return f"#{place + 1}"
     label = labels[place]
     return f"{label:.6g}" if isinstance(label, float) else str(label)
+
+
+def sizes_of(factors) -> np.ndarray:
+    """The share of each component in the sum of the entries of the model, of their absolute values, (rank,)."""
+    sums = np.prod([np.abs(A.astype(np.float64)).sum(axis=0) for A in factors], axis=0)
+    return sums / sums.sum() if sums.sum() > 0 else sums
 
 
 def contributions(factors) -> np.ndarray:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .result import Result
 
 MOST = 2_000_000  # entries that are looked at one by one
+NEARLY = 0.5  # of the rows: all may as well be
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,11 @@ class Residual:
         """Of the loss, along a mode."""
         total = self.losses[mode].sum()
         return self.losses[mode] / total if total > 0 else self.losses[mode]
+
+    def excess(self, mode: int) -> np.ndarray:
+        """By how much the share of the loss is above that of the null model: what is badly explained, not what is
+        large."""
+        return self.shares(mode) - self.sizes[mode] / (self.sizes[mode].sum() or 1.0)
 
     def explained(self, mode: int) -> np.ndarray:
         """`1 - loss / (the loss of the null model)`, along a mode; NaN where the null model loses nothing."""
@@ -68,7 +74,7 @@ def residual_of(result: Result, given: Observed) -> Residual:
 def chosen_rows(shape: tuple[int, ...]) -> np.ndarray:
     """All rows, or as many as have `MOST` entries, evenly spread."""
     most = max(1, MOST * shape[0] // math.prod(shape))
-    return np.arange(shape[0]) if most >= shape[0] else np.linspace(0, shape[0] - 1, most).round().astype(int)
+    return np.arange(shape[0]) if most >= NEARLY * shape[0] else np.linspace(0, shape[0] - 1, most).round().astype(int)
 
 
 def entries(given, factors, loss: Loss) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

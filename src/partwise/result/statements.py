@@ -28,6 +28,8 @@ TERMS = {
     "features that the parts do not have.",
     "starts": "The problem has many local optima. Runs from different initialisations that end with the same objective "
     "speak for the answer; one that is clearly better was kept.",
+    "one start": "Other initialisations may end in other parts that fit as well. `partwise stability`, in Python "
+    "pw.stability, says which parts come again.",
     "exact entries": "How many entries of the factors are at the exact best value given all others.",
     "disagreements": "Entries of 0/1 data that the model gets wrong, and that the logical or of the parts gets wrong.",
 }
@@ -47,8 +49,7 @@ def statements(result: Result, optimality: Optimality | None = None) -> list[Sta
     about = [fit_statement(result), *of_certificate(result.certificate, len(result.shape), result.status)]
     if optimality is not None:
         about.extend(of_optimality(optimality))
-    if len(result.objectives) > 1:
-        about.append(starts_statement(result))
+    about.append(starts_statement(result))
     return about
 
 
@@ -103,6 +104,9 @@ def of_optimality(optimality: Optimality) -> list[Statement]:
 
 
 def starts_statement(result: Result) -> Statement:
+    if len(result.objectives) == 1:
+        text = "From one initialisation: whether the same parts come again from others was not looked at."
+        return Statement(None, "one start", text, TERMS["one start"])
     best = min(result.objectives)
     near = sum(objective - best <= NEAR * abs(best) for objective in result.objectives)
     text = f"{near} of {len(result.objectives)} initialisations ended within {NEAR:.1%} of the best objective."

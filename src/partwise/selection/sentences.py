@@ -50,9 +50,8 @@ def came_again(found: RankSelection) -> str:
 
 
 def n_differ(found: RankSelection) -> int:
-    """Parts that fewer than half of the starts find."""
-    stability = found.stability
-    return 0 if stability is None else sum(2 * times < stability.n_runs for times in stability.found)
+    """Parts that too few of the starts find."""
+    return 0 if found.stability is None else found.stability.n_weak
 
 
 # -- the whole -------------------------------------------------------------------------------------------

@@ -248,7 +248,7 @@ class Stability:
         lines = ["part  share  found again  cosine  least  silhouette"]
         for k, (part, n) in enumerate(zip(self.parts, self.found, strict=True)):
             cosines = f"{part.cosine:6.2f}  {part.least:5.2f}  {part.silhouette:10.2f}"
-            lines.append(f"{k:4d}  {part.share:5.1%}  {f'{n} of {self.n_runs}':>11}  {cosines}")
+            lines.append(f"{k + 1:4d}  {part.share:5.1%}  {f'{n} of {self.n_runs}':>11}  {cosines}")
         return "\n".join(lines)
 
     def __str__(self):

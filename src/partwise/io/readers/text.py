@@ -26,7 +26,7 @@ from .numbers import MISSING, numbers_in
 
 SAMPLE = 1 << 20  # characters in which the layout is looked for
 SPARSE, SPARSE_FROM = 0.1, 100_000  # share of nonzeros below which a table of so many cells is kept sparse
-FEW = 5  # numbers that may be in a row by chance
+FEW, MANY = 5, 8  # numbers that may be in even steps, or in order, by chance
 IDENTIFIERS = {"id", "ids", "index", "idx", "no", "nr", "row", "unnamed: 0", "sample", "sample_id", "cell", "cell_id"}
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+(?:e[+-]?\d+)?\s*", re.I)
 DECIMAL_POINT = re.compile(r"\s*[+-]?\d+\.\d+(?:e[+-]?\d+)?\s*", re.I)
@@ -106,7 +106,7 @@ def layout_of(block: bytes, request: Request, tabs: bool) -> tuple[Layout, int]:
     separator = request.separator or found_separator(decoded(text), tabs)
     reader = csv.reader(io.StringIO(decoded(block.split(b"\n", skipped)[-1])), delimiter=separator)
     rows = sample(reader)
-    is_named = is_header(rows[0][1]) if request.header is None else request.header
+    is_named = is_header(rows[0][1]) or is_axis([row for _, row in rows]) if request.header is None else request.header
     lines, header = rows.pop(0) if is_named else (0, None)
     if not rows:
         raise UnreadableError("it has a row of names and no numbers")
@@ -223,6 +223,20 @@ def is_header(row: list[str]) -> bool:
     )
 
 
+def is_axis(rows: list[list[str]]) -> bool:
+    """Whether a first row is numbers that rise or fall throughout, as wavelengths do, and no other row is."""
+    first, *others = ([as_number(cell) for cell in row] for row in rows)
+    return bool(others) and goes_one_way(first) and not any(map(goes_one_way, others))
+
+
+def goes_one_way(numbers: list[float | None]) -> bool:
+    """Whether several numbers rise throughout, or fall."""
+    if len(numbers) < MANY or None in numbers:
+        return False
+    steps = np.diff(np.array(numbers, dtype=np.float64))
+    return bool(np.all(steps > 0) or np.all(steps < 0))
+
+
 def has_names(header: list[str] | None, column: list[str], width: int) -> bool:
     """Whether the first column holds names of rows, not numbers."""
     if header is not None and (len(header) < width or not header[0].strip()):
@@ -258,6 +272,11 @@ def joined(parts: list[Any]) -> np.ndarray | sparse.csr_array:
 
 def doubts(X: Any, layout: Layout, request: Request) -> Iterator[str]:
     """Whether numbers that are read as data look like names."""
+    if request.header is None and layout.header and not is_header(layout.header):
+        yield (
+            "its first row is numbers that rise or fall throughout, unlike those below, and is taken for names of "
+            "columns, such as wavelengths: pass header=False (--no-header) if it is data, header=True (--header) if not"
+        )
     first_rows = (X[:2].toarray() if sparse.issparse(X) else X[:2]) if request.header is None else X[:0]
     if not layout.header and len(first_rows) == 2 and in_steps(first_rows[0]) and not in_steps(first_rows[1]):
         yield (

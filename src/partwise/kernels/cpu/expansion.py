@@ -69,13 +69,11 @@ def _expand(X, A, panel, squares, loss, out, start, stop):
 
 
 @compiled
-def _split(x, scale, y, loss, a, b, q):
-    """Of a block of entries, in place: y, the model, becomes `x * scale` on the way."""
+def _split(x, scale, y, loss, scaled, a, b, q):
+    """Of a block of entries."""
     for j in range(y.size):
-        b[j] = y[j]
-    for j in range(y.size):
-        y[j] = x[j] * scale
-    split(y, b, y.size, y.size, loss, a, b, q)
+        scaled[j] = x[j] * scale
+    split(scaled, y, y.size, y.size, loss, a, b, q)
 
 
 def blocks_of(X, width, start, stop, count):
@@ -93,9 +91,9 @@ def blocks_of(X, width, start, stop, count):
 def expand_blocks(X, A, B, squares, loss, out, start, stop):
     """`_expand` where all entries are listed and count alike: products by BLAS."""
     width = len(B)
-    for rows, x, (y, a, b, q) in blocks_of(X, width, start, stop, 4):
+    for rows, x, (y, scaled, a, b, q) in blocks_of(X, width, start, stop, 5):
         np.matmul(A[rows], B.T, out=y.reshape(-1, width))
-        _split(x, X.scale, y, loss, a, b, q)
+        _split(x, X.scale, y, loss, scaled, a, b, q)
         np.matmul(a.reshape(-1, width), B, out=out.minus[rows])
         if loss.beta != 1:
             np.matmul(b.reshape(-1, width), B, out=out.plus[rows])

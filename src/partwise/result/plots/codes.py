@@ -53,7 +53,7 @@ def codes(result: Result, labels: Sequence | None = None, show=None):
     >>> picture = result.plot.codes(labels=["a", "b", "c"] * 10)
     """
     groups = groups_of(labels, result.shape[0])
-    if groups is None and form_of(result.factors[0], result.names[0], None, show) == CURVE:
+    if are_courses(result, groups, show):
         return courses(result)
     shares = contributions(result.factors)
     columns, ends = ordered(shares, groups)
@@ -74,6 +74,12 @@ def codes(result: Result, labels: Sequence | None = None, show=None):
         ax.set_xlabel(f"{result.shape[0]} samples, by their leading part", fontsize=8)
     plain_axes(ax)
     return fig
+
+
+def are_courses(result: Result, groups: Groups | None, show=None) -> bool:
+    """Whether samples lie on an axis; those without names may be in any order."""
+    form = form_of(result.factors[0], result.names[0], None, show)
+    return groups is None and form == CURVE and bool(show or result.names[0])
 
 
 def name_places(ax, places: np.ndarray, names: list[str]) -> None:
@@ -110,7 +116,10 @@ def stack(ax, shares: np.ndarray) -> None:
 
 
 def heat(ax, shares: np.ndarray) -> None:
-    ax.imshow(shares.T, aspect="auto", cmap="viridis", vmin=0, extent=(0, len(shares), shares.shape[1] + 0.5, 0.5))
+    drawn = ax.imshow(
+        shares.T, aspect="auto", cmap="viridis", vmin=0, extent=(0, len(shares), shares.shape[1] + 0.5, 0.5)
+    )
+    ax.figure.colorbar(drawn, ax=ax, format="{x:.0%}").ax.tick_params(labelsize=8)
     ax.set_ylabel("part", fontsize=8)
 
 

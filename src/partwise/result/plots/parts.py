@@ -99,7 +99,7 @@ def grid(count: int, columns: int, width: float, height: float):
 
 def draw_image(ax, image: np.ndarray) -> None:
     largest = np.abs(image).max() or 1.0
-    colours = {"cmap": "gray_r", "vmin": 0} if image.min() >= 0 else {"cmap": "RdBu_r", "vmin": -largest}
+    colours = {"cmap": "gray", "vmin": 0} if image.min() >= 0 else {"cmap": "RdBu_r", "vmin": -largest}
     ax.imshow(image, vmax=largest, **colours)
     ax.set_xticks([])
     ax.set_yticks([])

@@ -50,7 +50,7 @@ def shares(result: Result, found: Residual):
     fig = new_figure(3.6 * len(modes), 0.8 + 0.2 * TOP)
     for m, (ax, mode) in enumerate(zip(fig.subplots(1, len(modes), squeeze=False)[0], modes, strict=True)):
         share = found.shares(m)
-        top = heaviest(share, TOP)
+        top = heaviest(np.maximum(found.excess(m), 0), TOP)
         places = found.rows[top] if m == 0 else top
         ax.barh(range(len(top)), share[top], color=BLUE)
         ax.set_yticks(range(len(top)), [label_of(mode.labels, int(i))[:24] for i in places], parse_math=False)
