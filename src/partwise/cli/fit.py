@@ -16,7 +16,18 @@ from ..result.plots import check_image_shape
 from ..result.provenance import differences
 from .arguments import NUMBER, SCALES, SECONDS, WHOLE, HelpFormatter, image_shape, scale
 from .deliver import checked_new_file, checked_output, deliver
-from .options import add_counts, add_course, add_data, add_force, add_model, counts_of, opened, stated
+from .options import (
+    add_counts,
+    add_course,
+    add_data,
+    add_force,
+    add_memory,
+    add_model,
+    counts_of,
+    opened,
+    opened_in_blocks,
+    stated,
+)
 from .source import recorded
 
 
@@ -32,6 +43,7 @@ def add(commands) -> None:
         "result.json, model.partwise and report.html",
     )
     add_force(fit_)
+    add_memory(fit_)
     fit_.add_argument(
         "--from",
         dest="source",
@@ -77,7 +89,9 @@ def add_presentation(fit_: argparse.ArgumentParser) -> None:
 
 def fit(options) -> int:
     check_given(options)
-    X, modes, say = opened(options)
+    if options.memory and not options.out_of_core:
+        raise ValueError("--memory goes with --out-of-core: add it, or leave both out")
+    X, modes, say = (opened_in_blocks if options.out_of_core else opened)(options)
     check_scale(options, X.ndim)
     if X.ndim == 2:
         check_image_shape(options.image, X.shape[1])

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..data import as_data
 from ..data.base import khatri_rao
 from ..data.names import Labels, Mode, counted, factor_names, matrix_only, modes_of
+from ..data.observed import complete
 from ..data.units import product_of_norms, unit_columns
-from ..data.validation import checked_data
 from ..errors import warn
 from ..losses import Loss
 from ..problem import Factors
@@ -216,7 +215,7 @@ class Result:
         how much any one more part could gain, with the present parts held."""
         if self.unbounded:
             raise ValueError(self.unbounded)
-        data = as_data(checked_data(X, any_order=True))
+        data = complete(X)
         if data.shape != self.shape:
             raise ValueError(f"X has shape {data.shape}, but this result is of one of shape {self.shape}")
         problem = pose_as(self.symmetric, data, self.loss, self.structures, self.rank).normalized()

@@ -11,6 +11,7 @@ from .mu import MU
 from .newton import Newton
 from .newton_kl import NewtonKL
 from .palm import PALM
+from .streamed import Streamed
 from .symmetric_cd import SymmetricCD
 from .symmetric_gn import SymmetricGN
 from .weighted_median import WeightedMedian
@@ -28,6 +29,7 @@ __all__ = [
     "NewtonKL",
     "Solver",
     "Step",
+    "Streamed",
     "SymmetricCD",
     "SymmetricGN",
     "WeightedMedian",
