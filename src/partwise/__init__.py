@@ -6,7 +6,7 @@ from .estimators import NMF, NTF, Dictionary, non_negative_factorization
 from .factorize import factorize
 from .holdout import Holdout, holdout
 from .io import LazyMatrix, Table, load, read
-from .io import open_lazily as open  # noqa: A004  # as `numpy.load` and `gzip.open`
+from .io import open_lazily as open  # as `numpy.load` and `gzip.open`
 from .problem import Problem
 from .result import Result
 from .selection import RankSelection, Stability, select_rank, stability

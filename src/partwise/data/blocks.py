@@ -87,7 +87,7 @@ class Blocks(Data):
 
     def rows(self, mode):
         raise IncompatibleError(
-            "X is read in blocks of rows, and this needs all of it at once: pass X in memory, or choose another solver, "
+            "X is read in blocks of rows, and this needs all of it at once: pass X in memory, or another solver, "
             "initialisation or option"
         )
 
@@ -176,10 +176,8 @@ class OnBlock(NamedTuple):
 
         if known.facts is None:
             return self.checked(known, block)
-        if known.facts.complete:
-            data = as_data(floating(block))
-        else:
-            data = with_missing(floating(block), self.missing)
+        block = floating(block)
+        data = as_data(block) if known.facts.complete else with_missing(block, self.missing)
         data.__dict__["summary"] = known.facts.summary
         return data
 

@@ -105,12 +105,16 @@ def place_of(X) -> Place | None:
 
 def in_blocks(place: Place, missing: str | None, mask, weights) -> Observed:
     """Data in blocks of rows."""
-    if mask is not None or weights is not None:
-        raise ValueError("mask and weights are for X in memory: in blocks of rows, entries that do not count are NaN")
+    check_unmasked(mask, weights)
     data = Blocks.of(place, missing)
     if data.n_observed == 0:
         raise NothingObservedError("no entry of X is observed: all are missing")
     return Observed(data, (), 0.0)
+
+
+def check_unmasked(mask, weights) -> None:
+    if mask is not None or weights is not None:
+        raise ValueError("mask and weights are for X in memory: in blocks of rows, entries that do not count are NaN")
 
 
 def complete(X) -> Data:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, reduce
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,6 +42,11 @@ class Place(ABC):
         returns by row is put together; sums are added up in an order that follows from the number of blocks alone, so
         that they are the same bits however many work on them, and whoever is first."""
 
+    def rows_of(self, function: Callable[[Any], np.ndarray], rank: int, dtype: np.dtype) -> Any:
+        """`function(block)`, (height, rank), of every block: at once here, when it is asked for where that is the way
+        of the blocks."""
+        return self.run(Alone(function), [None] * len(self.heights), ())[0][0]
+
     def spread(self, A: np.ndarray) -> Any:
         """A tall array of NumPy's as one that goes with these blocks."""
         return np.ascontiguousarray(A)
@@ -55,6 +60,15 @@ class Place(ABC):
         """A block as messages call it."""
         first, last = self.starts[number], self.starts[number + 1] - 1
         return f"block {number} of X (rows {first} to {last})"
+
+
+class Alone(NamedTuple):
+    """A function of a block as work on it."""
+
+    function: Callable[[Any], np.ndarray]
+
+    def __call__(self, known: None, block: Any) -> tuple[tuple, tuple]:
+        return (self.function(block),), ()
 
 
 class Source(ABC):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import dask
@@ -58,6 +58,7 @@ class Spread(Place):
         return A if isinstance(A, da.Array) else da.from_array(A, chunks=(self.heights, A.shape[1:]))
 
     def run(self, work, known, tall):
+        tall = [self.spread(A) for A in tall]  # those out of a file are NumPy's
         tall = [A.rechunk((self.heights, A.chunks[1])) if A.chunks[0] != self.heights else A for A in tall]
         graph = Graph(self, work, known, tall)
         for attempt in range(1, ATTEMPTS + 1):
@@ -79,7 +80,17 @@ class Spread(Place):
         return da.Array(dict(zip(keys, pieces, strict=True)), name, chunks, dtype=dtype)
 
     def rows_of(self, function, rank, dtype):
-        return self.X.map_blocks(function, dtype=dtype, chunks=(self.heights, (rank,)), meta=np.empty((0, 0), dtype))
+        about = {"dtype": dtype, "chunks": (self.heights, (rank,)), "meta": np.empty((0, 0), dtype)}
+        return self.X.map_blocks(OneThread(function), name=f"partwise-rows-{uuid4().hex}", **about)
+
+
+class OneThread(NamedTuple):
+    """A function of a block, with settings for one thread: Dask has the others."""
+
+    function: Any
+
+    def __call__(self, block):
+        return self.function(block, n_threads=1)
 
 
 class Graph:

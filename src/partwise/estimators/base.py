@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..data.observed import MISSING, provisional
+from ..data.observed import MISSING, place_of, provisional
 from ..data.validation import checked_data, is_annotated
 from ..result import Result
 from ..result.transform import data_from
@@ -29,6 +29,9 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _validated(self, X, mask, weights, reset: bool = True):
         """X as `factorize` takes it, with its sentences for what it does not take; the names and the number of features
         are remembered, or compared with those of `fit` unless `reset`."""
+        if place_of(X) is not None:  # blocks are looked at when they are loaded
+            validate_data(self, X, skip_check_array=True, reset=reset)
+            return X
         checked = checked_data(X, missing=provisional(self.missing, mask, weights))
         # the names of an AnnData object are the columns of a frame without rows
         validate_data(self, X.var[[]].T if is_annotated(X) else X, skip_check_array=True, reset=reset)

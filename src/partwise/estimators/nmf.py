@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative
 
 from ..data.names import modes_of
+from ..data.observed import place_of
 from ..errors import warn
 from ..factorize import factorize
 from ..init import Init
@@ -232,7 +233,7 @@ class NMF(Model):
         are those of `fit_transform`. A row of which nothing is observed is 0."""
         check_is_fitted(self)
         X = self._validated(X, mask, weights, reset=False)
-        lowest = np.nanmin(X.data if issparse(X) else X, initial=0.0)
+        lowest = 0.0 if place_of(X) is not None else np.nanmin(X.data if issparse(X) else X, initial=0.0)
         if lowest < 0:
             raise ValueError(f"Negative values in data passed to NMF.transform: X goes down to {lowest:g}. Clip it.")
         counts = {"missing": self.missing, "mask": mask, "weights": weights}

@@ -57,8 +57,9 @@ class LazyMatrix(Source):
         """Whether W fits into the memory allowed, beside the blocks."""
         if (needed := self.needed(rank)) > self.memory:
             raise ValueError(
-                f"rank {rank} needs about {needed / 1e9:.2g} GB for W, the blocks and the program, and {self.memory / 1e9:.2g} GB are "
-                "allowed: allow more, take fewer parts, or spread the work with Dask (docs/large.md)"
+                f"rank {rank} needs about {needed / 1e9:.2g} GB for W, the blocks and the program, and "
+                f"{self.memory / 1e9:.2g} GB are allowed: allow more, take fewer parts, or spread the work with "
+                "Dask (docs/large.md)"
             )
 
     def __repr__(self):
@@ -153,7 +154,7 @@ class FlatRows:
         with self.path.open("rb", buffering=0) as file:
             file.seek(self.offset + start * self.row_bytes)
             left = memoryview(out.reshape(-1).view(np.uint8))
-            while len(left):
+            while left.nbytes:
                 count = file.readinto(left)
                 if not count:
                     raise OSError(f"{self.path.name} ends early")

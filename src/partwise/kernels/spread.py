@@ -1,5 +1,5 @@
-"""For tall arrays of Dask's: what is done with them as a whole. Row kernels see the rows of one block, which are NumPy's,
-and are those of `cpu`; reductions are Dask's, in an order that follows from the chunks alone."""
+"""For tall arrays of Dask's: what is done with them as a whole. Row kernels see the rows of one block, which are
+NumPy's, and are those of `cpu`; reductions are Dask's, in an order that follows from the chunks alone."""
 
 import numpy as np
 

@@ -66,15 +66,7 @@ class Streamed(Solver):
         W, H = problem.structures
         if not (W.separable_rows and W.applies_to_new_rows) or is_binary(W):
             return f"Streamed needs a structure of W that treats all rows alike, each on its own, got {W}"
-        if is_binary(H):
-            return f"Streamed cannot hold entries at one of two values, got {H}"
-        if problem.quadratic:
-            return None
-        if tied := next((s for s in (W, H) if s.elementwise is None), None):
-            return f"Streamed needs structures that act entry by entry for this loss and these data, got {tied}"
-        if problem.data.extremes[0] < 0 or not (W.nonnegative and H.nonnegative):
-            return "Streamed needs nonnegative data and factors for this loss, and where entries are missing"
-        return None
+        return beyond_least_squares(problem) or (f"Streamed cannot take {H} for H" if is_binary(H) else None)
 
     def prefer(self, problem):
         return 0.3, "one pass over X an iteration, for data in blocks of rows"
@@ -86,7 +78,7 @@ class Streamed(Solver):
         return replace(self, sweeps=sweeps), f"at most {sweeps} sweeps over a row of W while it is at hand"
 
     def init(self, problem, factors, tol, rng):
-        W, H = problem.structures
+        H = problem.structures[1]
         return StreamedState(
             factors=tuple(factors),
             points=list(factors),
@@ -214,6 +206,18 @@ class Pass(NamedTuple):
         rule = self.box(W), self.structure.ridge, *own, Chosen(np.arange(len(W)))
         (new,), (gains, fit) = data.map(getattr(kernels.of(W), name), (W, self.H), 0, *rule)
         return new, gains, fit
+
+
+def beyond_least_squares(problem: Problem) -> str | None:
+    """What holds a problem back that the normal equations do not say all about, in a sentence."""
+    if problem.quadratic:
+        return None
+    tied = [s for s in problem.structures if s.elementwise is None]
+    if tied:
+        return f"Streamed needs structures that act entry by entry for this loss and these data, got {tied[0]}"
+    if problem.data.extremes[0] < 0 or not all(s.nonnegative for s in problem.structures):
+        return "Streamed needs nonnegative data and factors for this loss, and where entries are missing"
+    return None
 
 
 def is_binary(structure: Structure) -> bool:
