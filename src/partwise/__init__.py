@@ -2,7 +2,7 @@
 
 from . import datasets, init, losses, metrics, oracles, selection, solvers, structures
 from .data.tensor import SparseTensor
-from .estimators import NMF, NTF, Dictionary, non_negative_factorization
+from .estimators import NMF, NTF, Dictionary, MiniBatchNMF, non_negative_factorization
 from .factorize import factorize
 from .holdout import Holdout, holdout
 from .io import LazyMatrix, Table, load, read
@@ -19,6 +19,7 @@ __all__ = [
     "Dictionary",
     "Holdout",
     "LazyMatrix",
+    "MiniBatchNMF",
     "Problem",
     "RankSelection",
     "Result",

@@ -159,7 +159,8 @@ class Known(NamedTuple):
         return f"block {self.number} of X (rows {self.start} to {self.stop - 1})"
 
 
-class OnBlock(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class OnBlock:
     """Work on blocks as data, in the unit and the type of the whole."""
 
     work: Callable
@@ -206,7 +207,7 @@ def floating(block: Any) -> Any:
     return block.astype(block.dtype if block.dtype in (np.float32, np.float64) else np.float64, copy=False)
 
 
-# -- what is done on a block: functions and named tuples, which can be sent to other processes; `makes`: how many arrays
+# -- what is done on a block: functions and frozen dataclasses, which can be sent to other processes; `makes`: how many arrays
 # it makes by row, none where that is not said -----------------------------------------------------------
 
 
@@ -215,7 +216,8 @@ def first_look(data: Data) -> tuple[tuple, tuple]:
     return (), ((about,),)
 
 
-class OnRows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class OnRows:
     kernel: Callable
     H: np.ndarray
     arguments: tuple
@@ -224,7 +226,8 @@ class OnRows(NamedTuple):
         return data.map(self.kernel, (W, self.H), 0, *self.arguments)
 
 
-class OnColumns(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class OnColumns:
     kernel: Callable
     H: np.ndarray
     arguments: tuple
@@ -234,7 +237,8 @@ class OnColumns(NamedTuple):
         return (), (Several(tuple(by_row)), Several(tuple(sums)))
 
 
-class RowProduct(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class RowProduct:
     H: np.ndarray
 
     @property
@@ -249,7 +253,8 @@ def column_product(data, W):
     return (), (data.cross((W, W), 1).astype(np.float64),)
 
 
-class PowerSums(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PowerSums:
     mode: int
     power: float
 
@@ -262,7 +267,8 @@ class PowerSums(NamedTuple):
         return ((sums,), (0.0,)) if self.mode == 0 else ((), (sums,))
 
 
-class RowWeights(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class RowWeights:
     mode: int
 
     @property
@@ -274,7 +280,8 @@ class RowWeights(NamedTuple):
         return ((weights,), (0.0,)) if self.mode == 0 else ((), (weights,))
 
 
-class ObservedSquares(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ObservedSquares:
     mode: int
 
     @property

@@ -93,7 +93,7 @@ def observed(X, missing="nan", mask=None, weights=None) -> Observed:
 def place_of(X) -> Place | None:
     """Where the blocks of X are, if it comes in blocks of rows: opened by `partwise.open`, or an array of Dask's, which
     an AnnData object may hold too."""
-    inner = getattr(X, "X", None) if is_annotated(X) else X
+    inner: Any = getattr(X, "X", None) if is_annotated(X) else X
     if isinstance(inner, Source):
         return InProcess(inner, inner.heights)
     if type(inner).__module__.startswith("dask.array"):

@@ -7,9 +7,10 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +63,8 @@ class Place(ABC):
         return f"block {number} of X (rows {first} to {last})"
 
 
-class Alone(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Alone:
     """A function of a block as work on it."""
 
     function: Callable[[Any], np.ndarray]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
@@ -41,7 +41,8 @@ def svd(data: Data, rank: int, rng, n_iter: int | None = None, n_oversamples: in
     return sides[long], s[:rank], sides[1 - long]
 
 
-class NormalProduct(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class NormalProduct:
     """`X' X Q`, a block of rows at a time."""
 
     Q: np.ndarray

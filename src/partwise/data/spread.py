@@ -6,8 +6,9 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import dask
@@ -84,7 +85,8 @@ class Spread(Place):
         return self.X.map_blocks(OneThread(function), name=f"partwise-rows-{uuid4().hex}", **about)
 
 
-class OneThread(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class OneThread:
     """A function of a block, with settings for one thread: Dask has the others."""
 
     function: Any

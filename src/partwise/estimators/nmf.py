@@ -237,8 +237,13 @@ class NMF(Model):
         if lowest < 0:
             raise ValueError(f"Negative values in data passed to NMF.transform: X goes down to {lowest:g}. Clip it.")
         counts = {"missing": self.missing, "mask": mask, "weights": weights}
-        structure, loss = self._structure_of_new(X), self.result_.loss  # with what was estimated in `fit`
+        structure, loss = self._structure_of_new(X), self._fitted_loss
         return projected_rows(X, (self.components_.T,), structure, loss, counts, **self._course)
+
+    @property
+    def _fitted_loss(self) -> Loss:
+        """With what was estimated in `fit`."""
+        return self.result_.loss
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

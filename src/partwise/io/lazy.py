@@ -153,7 +153,7 @@ class FlatRows:
         out = self.room(stop - start) if room is None else room[: stop - start]
         with self.path.open("rb", buffering=0) as file:
             file.seek(self.offset + start * self.row_bytes)
-            left = memoryview(out.reshape(-1).view(np.uint8))
+            left = out.reshape(-1).view(np.uint8).data
             while left.nbytes:
                 count = file.readinto(left)
                 if not count:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -132,7 +132,8 @@ class Loss(ABC):
         return 0
 
 
-class OfConstant(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class OfConstant:
     """The loss of a constant on some rows of X."""
 
     loss: Loss

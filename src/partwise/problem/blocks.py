@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from ..losses.expansions import defined, largest, relative_gain
 from ..structures import Structure
 
 
-class Measure(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Measure:
     """What rows of X say of the loss, of how much their rows of W could gain, and of H."""
 
     loss: Any

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -96,7 +97,8 @@ def projected_rows(X, parts: Factors, structure: Structure, loss: Loss, counts: 
     return found.factors[0]
 
 
-class BlockRows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class BlockRows:
     """The rows of one block."""
 
     parts: Factors
@@ -107,9 +109,7 @@ class BlockRows(NamedTuple):
 
     def __call__(self, block, **settings) -> np.ndarray:
         X = checked_data(block, "a block of X", missing=self.counts["missing"])
-        return projected_rows(
-            X, self.parts, self.structure, self.loss, self.counts, **{**self.settings, **settings}
-        )
+        return projected_rows(X, self.parts, self.structure, self.loss, self.counts, **{**self.settings, **settings})
 
 
 def flat_start(given: Observed, parts: list[np.ndarray], loss: Loss) -> np.ndarray:

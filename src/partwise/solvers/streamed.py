@@ -11,7 +11,7 @@ more than that leaves a block, (n_features, rank). As in online dictionary learn
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from .. import kernels
 from ..checks import POSITIVE_INT
 from ..data import Data
 from ..kernels.records import Chosen
-from ..losses import Loss
 from ..losses.beta import cancels
 from ..losses.expansions import Quadratic, gram_of, with_ridge
 from ..problem import Problem, largest
@@ -121,7 +120,7 @@ class Streamed(Solver):
         way: Any = PALM() if problem.loss.quadratic else MU(extrapolate=True)
         A = state.points[1]
         update = way.update(problem, 1, state, np.arange(A.shape[0]))
-        known = state.expansions[1]
+        known: Any = state.expansions[1]
         state.stationarity[1] = known.stationarity(problem.structures[1], A, problem.size)
         new, old = update.factor, state.origins[1]
         state.origins[1] = new
@@ -130,13 +129,14 @@ class Streamed(Solver):
     def pass_over(self, problem: Problem, state: StreamedState) -> tuple[float, Any, Any]:
         """All rows of W, and what they say of H: the objective, W, and the point beyond it."""
         W, H = state.points
-        task = Pass(problem.loss, problem.structures[0], H, problem.data.complete, self.inner(problem), state.beta)
+        loss: Any = problem.loss
+        task = Pass(loss, problem.structures[0], H, problem.data.complete, self.inner(problem), state.beta)
         (new, point), (gains, fit, penalty, share) = problem.data.each(task, W, state.origins[0])
         if problem.quadratic:
             fit += 0.5 * problem.data.norm2
             if cancels(problem.data, fit):
                 fit = problem.direct_fit((new, H))
-        state.expansions[1] = problem.loss.whole(share, problem.data, H, problem.structures[1].ridge)
+        state.expansions[1] = loss.whole(share, problem.data, H, problem.structures[1].ridge)
         state.stationarity[0] = problem.relative_gain(gains)
         return max(fit, 0.0) + penalty + problem.structures[1].value(H), new, point
 
@@ -150,18 +150,20 @@ class Streamed(Solver):
         return name, INNER[name]
 
 
-class Share(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Share:
     """What rows say of H, and no more."""
 
-    loss: Loss
+    loss: Any
     H: np.ndarray
     complete: bool
 
     def __call__(self, data: Data, W: np.ndarray) -> tuple[tuple, tuple]:
-        return (), (self.loss.share(data, (W, self.H), self.complete),)  # type: ignore[attr-defined]
+        return (), (self.loss.share(data, (W, self.H), self.complete),)
 
 
-class Pass(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Pass:
     """The work of an iteration on a block: rows of W updated from W, the point beyond them on the way from `old`, the
     gains of the components, the loss and the penalty of the rows, and what the point says of H.
 
