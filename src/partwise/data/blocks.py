@@ -207,8 +207,8 @@ def floating(block: Any) -> Any:
     return block.astype(block.dtype if block.dtype in (np.float32, np.float64) else np.float64, copy=False)
 
 
-# -- what is done on a block: functions and frozen dataclasses, which can be sent to other processes; `makes`: how many arrays
-# it makes by row, none where that is not said -----------------------------------------------------------
+# -- what is done on a block, which can be sent to other processes ---------------------------------------
+# `makes`: how many arrays it makes by row, none where that is not said
 
 
 def first_look(data: Data) -> tuple[tuple, tuple]:

@@ -15,10 +15,8 @@ from ..data import Data, as_data
 from ..data.observed import place_of
 from ..data.validation import checked_random_state
 from ..errors import warn
-from ..factorize import init_for
-from ..init import Given
+from ..factorize import as_init, init_for
 from ..problem import pose
-from ..registry import resolve
 from ..solvers.online import Online, Statistics
 from ..structures import NonNegative
 from .nmf import NMF
@@ -42,7 +40,8 @@ class MiniBatchNMF(NMF):
     batch_size : int
         Samples in a batch.
     tol : float
-        Relative change of H by a batch at which `fit` ends, once a whole pass has stayed below it; 0: not on account of that.
+        Relative change of H by a batch at which `fit` ends, once a whole pass has stayed below it; 0: not on account
+        of that.
     max_no_improvement : int or None
         Batches without a lower moving average of the objective after which `fit` ends; None: not on account of that.
     max_iter : int
@@ -207,10 +206,9 @@ class MiniBatchNMF(NMF):
         rank = X.shape[1] if rank is None else rank
         online = self._online(X, rank, n_samples)
         problem = pose(as_data(X), online.loss, (NonNegative(), NonNegative()), rank).normalized()
-        init = init_for(problem) if start is None else Given.public(*start) if isinstance(start, tuple) else start
-        init = resolve("init", init) if isinstance(init, str) else init
-        factors = problem.to_user(init(problem, checked_random_state(self.random_state)))
-        return online, *factors
+        init = init_for(problem) if start is None else as_init(start, 2)
+        W, H = problem.to_user(init(problem, checked_random_state(self.random_state)))
+        return online, W, H
 
     def _online(self, X, rank: int, n_samples: int) -> Online:
         n_features, alpha_H = X.shape[1], self.alpha_W if self.alpha_H == "same" else self.alpha_H

@@ -26,6 +26,8 @@ from .streamed import INNER, Pass
 SWEEPS: dict[Any, tuple[int, float]] = {True: (300, 1e-6), False: (50, 1e-3), "H": (20, 1e-2)}
 ROUNDS = {True: 20, False: 2}  # of Newton's method over the rows of a batch: of W that begins anew, or goes on
 
+ENOUGH = 1e-4  # of the loss of a batch: a round that gains less is the last
+
 
 @dataclass
 class Statistics:
@@ -69,21 +71,20 @@ class Online:
     def rows(self, data: Data, H: np.ndarray, W: np.ndarray | None) -> tuple[np.ndarray, float]:
         """W of a batch with H held, from W or anew, and its objective."""
         fresh, problem = W is None, self.problem(data)
-        W = self.begun(data, H) if fresh else W
+        A = self.begun(data, H) if W is None else W
         name = "hals" if self.loss.quadratic else self.row_kernel(data)
-        work = Pass(
-            self.loss, self.structure_W(), H, True, (name, SWEEPS[fresh] if name == "hals" else INNER[name]), 0.0
-        )
+        inner = SWEEPS[fresh] if name == "hals" else INNER[name]
+        work = Pass(self.loss, self.structure_W(), H, True, (name, inner), 0.0)
         if name == "hals":
-            W, _, fit = work.by_normal_equations(data, W)
-            return W, fit + 0.5 * problem.data.norm2 + work.structure.value(W)
-        fit = np.inf
+            A, _, fit = work.by_normal_equations(data, A)
+            return A, fit + 0.5 * problem.data.norm2 + work.structure.value(A)
+        fit = last = np.inf
         for _ in range(ROUNDS[fresh]):
-            W, _, last = work.by_entries(data, W)
-            if last > (1 - 1e-4) * fit:
+            A, _, last = work.by_entries(data, A)
+            if last > (1 - ENOUGH) * fit:
                 break
             fit = last
-        return W, min(fit, last) + work.structure.value(W)
+        return A, min(fit, last) + work.structure.value(A)
 
     def problem(self, data: Data) -> Problem:
         return pose(data, self.loss, (self.structure_W(), Elementwise(0.0)), self.rank)
@@ -129,7 +130,7 @@ class Online:
         l1, l2 = (known.samples * penalty for penalty in self.penalties[1])
         if self.loss.quadratic:
             structure, kind = Elementwise(0.0, np.inf, l1, l2), H.dtype
-            gram, cross = with_ridge(known.first, l2).astype(kind), np.asarray(known.second).astype(kind)
+            gram, cross = with_ridge(np.asarray(known.first), l2).astype(kind), np.asarray(known.second).astype(kind)
             order, rows = np.arange(self.rank), np.arange(len(H))
             return kernels.of(H).hals(H, cross, gram, structure.box(H), order, SWEEPS["H"], rows)[0]
         power = self.loss.exponent(l2 > 0)
