@@ -6,7 +6,8 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, is_dataclass
 from threading import Event
 from typing import Any
 from uuid import uuid4
@@ -14,6 +15,7 @@ from uuid import uuid4
 import dask
 import dask.array as da
 import numpy as np
+from scipy.sparse import issparse
 
 from .. import kernels
 from ..errors import warn
@@ -22,6 +24,7 @@ from ..run import interrupts
 from .places import ATTEMPTS, FAN_IN, BlockError, Place, added
 
 kernels.MODULES[da.Array] = ".spread"
+ALIGNMENT = 16  # bytes: of arrays that NumPy makes
 POLL = 0.05  # seconds between two looks at Ctrl-C and the time limit
 
 
@@ -101,16 +104,17 @@ class Graph:
     def __init__(self, place: Spread, work, known, tall):
         self.makes = getattr(work.work, "makes", 0)  # arrays by row
         self.token, n_blocks = uuid4().hex, len(place.heights)
-        self.stop = Event()
         task, step = f"partwise-work-{self.token}", f"partwise-step-{self.token}"
         self.steps = [(step, number) for number in range(n_blocks)]
         self.tasks: dict[Any, Any] = dict(place.X.__dask_graph__())
         for A in tall:
             self.tasks.update(A.__dask_graph__())
         self.tasks[task] = work
+        self.X = place.X
+        self.blocks = [(place.X.name, number, 0) for number in range(n_blocks)]
         for number, key in enumerate(self.steps):
             rows = [(A.name, number, *(0 for _ in A.shape[1:])) for A in tall]
-            self.tasks[key] = (on_block, task, known[number], (place.X.name, number, 0), rows)
+            self.tasks[key] = (on_block, task, known[number], self.blocks[number], rows)
         self.meta = f"partwise-meta-{self.token}"
         self.tasks[self.meta] = (described, self.steps[0])
         self.sums = self.tree()
@@ -140,9 +144,30 @@ class Graph:
 
 
 def on_block(work, known, block, rows):
-    """In one thread: Dask has the others."""
+    """In one thread: Dask has the others. What came from another process is read-only, for which kernels would be
+    compiled anew, and may lie at any byte, where sums are added up in another order."""
+    work, block, rows = writable(work), writable(block), [writable(A) for A in rows]
     with limited(1), kernels.for_type(np.ndarray).alone():
         return work(known, block, *rows)
+
+
+def writable(value):
+    """With arrays that can be written to, copies where need be, in dataclasses and sparse matrices too."""
+    if isinstance(value, np.ndarray):
+        return value if is_plain(value) else value.copy(order="K")
+    if issparse(value):
+        return value if all(map(is_plain, (value.data, value.indices, value.indptr))) else value.copy()
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {name: writable(item) for name, item in vars(value).items()}
+        if any(own[name] is not item for name, item in vars(value).items()):
+            value = copy(value)
+            vars(value).update(own)
+    return value
+
+
+def is_plain(A: np.ndarray) -> bool:
+    """Whether an array is as NumPy makes them."""
+    return A.flags.writeable and A.ctypes.data % ALIGNMENT == 0
 
 
 def described(step):
@@ -173,15 +198,30 @@ def active_client() -> Any:
 def computed(graph: Graph) -> tuple[list[list[Any]], tuple]:
     """The pieces of each array, where they are, and what was described and added up."""
     client = active_client()
+    if client is None:
+        check_here(graph)
     return on_threads(graph) if client is None else on_workers(graph, client)
+
+
+def check_here(graph: Graph) -> None:
+    """Whether nothing is on a cluster that is gone."""
+    if "distributed" in sys.modules:
+        from distributed.client import futures_of  # noqa: PLC0415  # optional
+
+        lost = {future.key for future in futures_of(graph.X)}
+        if number := next((f"{number}" for number, key in enumerate(graph.blocks) if key in lost), None):
+            raise BlockError(
+                f"block {number} of X is on a cluster of Dask whose client was closed: connect to it again, or make X "
+                "anew"
+            )
 
 
 def on_threads(graph: Graph) -> tuple[list[list[Any]], tuple]:
     """By the schedulers that Dask has for one machine. They run in a thread of their own, so that Ctrl-C is seen."""
-    get = dask.base.get_scheduler() or dask.threaded.get
+    get, stop = dask.base.get_scheduler() or dask.threaded.get, Event()
     with ThreadPoolExecutor(1, thread_name_prefix="partwise-dask") as pool:
         keys = [graph.steps, graph.meta, graph.sums]
-        running = pool.submit(get, stoppable(graph), keys)
+        running = pool.submit(get, stoppable(graph, stop), keys)
         try:
             while True:
                 try:
@@ -190,20 +230,20 @@ def on_threads(graph: Graph) -> tuple[list[list[Any]], tuple]:
                 except NotYet:
                     interrupts.check()
         except BaseException:
-            graph.stop.set()
+            stop.set()
             raise
     return [[rows[j] for rows, _ in steps] for j in range(len(meta))], (meta, sums)
 
 
-def stoppable(graph: Graph) -> dict:
+def stoppable(graph: Graph, stop: Event) -> dict:
     """The tasks, of which none begins once the run is to stop."""
 
     def checked(function, *arguments):
-        if graph.stop.is_set():
+        if stop.is_set():
             raise Stopped
         return function(*arguments)
 
-    return {key: (checked, *graph.tasks[key]) if key in set(graph.steps) else task for key, task in graph.tasks.items()}
+    return graph.tasks | {key: (checked, *graph.tasks[key]) for key in graph.steps}
 
 
 class Stopped(RuntimeError):
