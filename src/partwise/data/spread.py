@@ -34,7 +34,8 @@ class Spread(Place):
     array_type = da.Array
 
     def __init__(self, X: da.Array):
-        (self.X,) = dask.optimize(X)
+        (fused,) = dask.optimize(X)
+        self.X = fused if dict(fused.__dask_graph__()) else X  # nothing is left of chunks that are on workers already
         self.heights, self.width, self.dtype = X.chunks[0], X.shape[1], X.dtype
 
     @classmethod
@@ -110,7 +111,6 @@ class Graph:
         for A in tall:
             self.tasks.update(A.__dask_graph__())
         self.tasks[task] = work
-        self.X = place.X
         self.blocks = [(place.X.name, number, 0) for number in range(n_blocks)]
         for number, key in enumerate(self.steps):
             rows = [(A.name, number, *(0 for _ in A.shape[1:])) for A in tall]
@@ -205,15 +205,11 @@ def computed(graph: Graph) -> tuple[list[list[Any]], tuple]:
 
 def check_here(graph: Graph) -> None:
     """Whether nothing is on a cluster that is gone."""
-    if "distributed" in sys.modules:
-        from distributed.client import futures_of  # noqa: PLC0415  # optional
-
-        lost = {future.key for future in futures_of(graph.X)}
-        if number := next((f"{number}" for number, key in enumerate(graph.blocks) if key in lost), None):
-            raise BlockError(
-                f"block {number} of X is on a cluster of Dask whose client was closed: connect to it again, or make X "
-                "anew"
-            )
+    lost = [number for number, key in enumerate(graph.blocks) if type(graph.tasks[key]).__name__ == "Future"]
+    if lost:
+        raise BlockError(
+            f"block {lost[0]} of X is on a cluster of Dask whose client was closed: connect to it again, or make X anew"
+        )
 
 
 def on_threads(graph: Graph) -> tuple[list[list[Any]], tuple]:
