@@ -154,7 +154,7 @@ def on_block(work, known, block, rows):
 def writable(value):
     """With arrays that can be written to, copies where need be, in dataclasses and sparse matrices too."""
     if isinstance(value, np.ndarray):
-        return value if is_plain(value) else value.copy(order="K")
+        return value if is_plain(value) else unlocked(value)
     if issparse(value):
         return value if all(map(is_plain, (value.data, value.indices, value.indptr))) else value.copy()
     if is_dataclass(value) and not isinstance(value, type):
@@ -163,6 +163,21 @@ def writable(value):
             value = copy(value)
             vars(value).update(own)
     return value
+
+
+def unlocked(A: np.ndarray) -> np.ndarray:
+    """The same memory under an array that may be written to, which nobody does; a copy where it begins at any byte."""
+    if A.ctypes.data % ALIGNMENT:
+        return A.copy(order="K")
+    return np.asarray(Unlocked(A))
+
+
+class Unlocked:
+    """An array that offers its memory without saying that it is read-only."""
+
+    def __init__(self, A: np.ndarray):
+        self.kept = A  # as long as its memory is used
+        self.__array_interface__ = {**A.__array_interface__, "data": (A.ctypes.data, False)}
 
 
 def is_plain(A: np.ndarray) -> bool:
