@@ -1,5 +1,5 @@
 """Data larger than memory: speed against that of the disk, memory, what Dask and our own code cost a block, workers,
-and mini-batches beside scikit-learn's. PARTWISE_LARGE_GB: size of the file, PARTWISE_LARGE: the folder it is written to."""
+and mini-batches beside scikit-learn's. PARTWISE_LARGE_GB: size of the file, PARTWISE_LARGE: the folder of the file."""
 
 from __future__ import annotations
 
