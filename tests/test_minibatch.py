@@ -22,12 +22,14 @@ def objective(parts, loss=None, data=X):
 
 
 @pytest.mark.parametrize("fresh", [False, True])
-def test_three_passes_are_as_good_as_the_batch_solver(fresh):
-    given = {"init": "random", "random_state": 0}
-    model = pw.MiniBatchNMF(4, batch_size=50, max_iter=3, tol=0, fresh_restarts=fresh, **given).fit(X)
-    batch = pw.NMF(4, **given, tol=1e-6, max_iter=2000).fit(X)
-    assert objective(model.components_) < 1.005 * objective(batch.components_)
-    assert (model.n_iter_, model.n_steps_) == (3, 24)
+def test_three_passes_come_close_to_the_batch_solver(fresh):
+    """On counts, where noise is what is left in the end."""
+    given, counts = {"init": "random", "random_state": 0}, RNG.poisson(2 * X).astype(float)
+    model = pw.MiniBatchNMF(4, batch_size=25, max_iter=3, tol=0, max_no_improvement=None, fresh_restarts=fresh, **given)
+    batch = pw.NMF(4, **given, tol=1e-6, max_iter=2000).fit(counts)
+    found = objective(model.fit(counts).components_, data=counts)
+    assert found < 1.01 * objective(batch.components_, data=counts)
+    assert (model.n_iter_, model.n_steps_) == (3, 48)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
