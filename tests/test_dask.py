@@ -13,6 +13,7 @@ from scipy import sparse
 import partwise as pw
 from partwise.errors import IncompatibleError
 
+dask = pytest.importorskip("dask", reason="for arrays of Dask's")
 da = pytest.importorskip("dask.array", reason="for arrays of Dask's")
 distributed = pytest.importorskip("distributed", reason="for clusters of Dask's")
 
@@ -189,7 +190,8 @@ def killed_runs(n_kills, n_iter=12):
     """A run in which workers are killed in the middle of iterations, and one in peace."""
     X, rng = spread().map_blocks(slow), np.random.default_rng(n_kills)
     expected = fitted(spread(), max_iter=n_iter)
-    with cluster(2, processes=True) as workers, distributed.Client(workers):
+    patient = {"distributed.scheduler.allowed-failures": 100}  # a task may be unlucky again and again
+    with dask.config.set(patient), cluster(2, processes=True) as workers, distributed.Client(workers):
         fitted(X, max_iter=1)  # workers import partwise
         moments = set(rng.choice(np.arange(2, n_iter), n_kills, replace=False).tolist())
 

@@ -65,16 +65,17 @@ class Spread(Place):
     def run(self, work, known, tall):
         tall = [self.spread(A) for A in tall]  # those out of a file are NumPy's
         tall = [A.rechunk((self.heights, A.chunks[1])) if A.chunks[0] != self.heights else A for A in tall]
-        graph = Graph(self, work, known, tall)
         for attempt in range(1, ATTEMPTS + 1):
+            graph = Graph(self, work, known, tall)  # with names of its own: those of a failure may linger
             try:
                 pieces, (meta, sums) = computed(graph)
                 break
-            except (BlockError, KeyboardInterrupt):
+            except BlockError:
                 raise
             except Exception as error:
                 if attempt == ATTEMPTS:
                     raise BlockError(f"a block of X could not be worked on by Dask: {error}") from error
+                try_again(tall)
         arrays = tuple(self.array(graph.name(j), pieces[j], *about) for j, about in enumerate(meta))
         return arrays, sums
 
@@ -216,6 +217,15 @@ def computed(graph: Graph) -> tuple[list[list[Any]], tuple]:
     if client is None:
         check_here(graph)
     return on_threads(graph) if client is None else on_workers(graph, client)
+
+
+def try_again(tall: Sequence[da.Array]) -> None:
+    """Let tasks be run once more that Dask gave up because workers died that ran them."""
+    if client := active_client():
+        pieces = [piece for A in tall for piece in dict(A.__dask_graph__()).values()]
+        failed = [piece for piece in pieces if getattr(piece, "status", None) == "error"]
+        if failed:
+            client.retry(failed)
 
 
 def check_here(graph: Graph) -> None:
