@@ -151,6 +151,12 @@ def test_what_blocks_cannot_do_is_said(settings, sentence):
         fitted(Rows(COUNTS), **settings)
 
 
+@pytest.mark.parametrize("search", [pw.select_rank, pw.holdout, pw.NMF("auto").fit], ids=["rank", "holdout", "auto"])
+def test_searches_need_all_of_x(search):
+    with pytest.raises(IncompatibleError, match="X is read in blocks of rows, and this needs all of it at once"):
+        search(Rows(COUNTS))
+
+
 @pytest.mark.parametrize("loss", ["frobenius", "kl"])
 def test_resumed_runs_have_the_same_bits(tmp_path, loss):
     path = tmp_path / "run.checkpoint"

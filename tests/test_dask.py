@@ -100,6 +100,8 @@ def test_results_are_saved_and_resumed(tmp_path):
     same(fitted(spread(), resume=path), fitted(spread()))
     cut.save(tmp_path / "model.partwise")
     assert np.array_equal(pw.load(tmp_path / "model.partwise").W, np.asarray(cut.W))
+    assert cut.report(tmp_path / "report.html").exists()
+    assert fitted(spread(), init=cut, max_iter=1).history[0].objective == pytest.approx(cut.objective)
 
 
 @pytest.mark.parametrize(

@@ -85,11 +85,13 @@ class Blocks(Data):
     def others(self, factors, mode, rows):
         return Others(factors[1 - mode])
 
-    def rows(self, mode):
+    def rows(self, *_, **__):
         raise IncompatibleError(
-            "X is read in blocks of rows, and this needs all of it at once: pass X in memory, or another solver, "
-            "initialisation or option"
+            "X is read in blocks of rows, and this needs all of it at once: pass X in memory, or name another solver, "
+            "another initialisation, or a number of parts"
         )
+
+    select = places = with_values = along = listed_pair = rows  # type: ignore[assignment]
 
     # -- as a whole ------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import kernels
 from ..data.base import khatri_rao
 from ..data.names import Labels, Mode, counted, factor_names, matrix_only, modes_of
 from ..data.observed import complete
@@ -243,7 +244,11 @@ class Result:
         """Write a page with the parts, the convergence curve and the certificate; see `partwise.report`."""
         from ..report import write_report  # noqa: PLC0415  # needs the optional drawing libraries
 
-        return write_report(self, path, **options)
+        return write_report(self.in_memory(), path, **options)
+
+    def in_memory(self) -> Result:
+        """The result with its factors as NumPy arrays, wherever they are."""
+        return replace(self, factors=tuple(kernels.of(A).to_numpy(A) for A in self.factors))
 
     def save(self, path) -> Path:
         """Write everything to one file, arrays and JSON, that `partwise.load` reads back exact to the bit."""
