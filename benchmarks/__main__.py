@@ -4,7 +4,23 @@ from __future__ import annotations
 
 import argparse
 
-from . import greedy, growth, l1, missing, mixed_norm, pages, phases, process, race, rank, semf, table2, table3, tensors
+from . import (
+    greedy,
+    growth,
+    l1,
+    large,
+    missing,
+    mixed_norm,
+    pages,
+    phases,
+    process,
+    race,
+    rank,
+    semf,
+    table2,
+    table3,
+    tensors,
+)
 
 PAGES = {
     "race": "benchmarks/README.md",
@@ -21,6 +37,7 @@ PAGES = {
     "tensors": "docs/tensors.md",
     "missing": "docs/missing.md",
     "rank": "docs/rank.md",
+    "large": "docs/large.md",
 }
 
 
@@ -50,6 +67,7 @@ def main() -> None:
         "tensors": tensors.run,
         "missing": missing.run,
         "rank": rank.run,
+        "large": large.run,
     }
     for name in blocks if options.what == "all" else [options.what]:
         text = blocks[name]()

@@ -2,10 +2,11 @@
 
 from . import datasets, init, losses, metrics, oracles, sc, selection, solvers, structures
 from .data.tensor import SparseTensor
-from .estimators import NMF, NTF, Dictionary, non_negative_factorization
+from .estimators import NMF, NTF, Dictionary, MiniBatchNMF, non_negative_factorization
 from .factorize import factorize
 from .holdout import Holdout, holdout
-from .io import Table, load, read
+from .io import LazyMatrix, Table, load, read
+from .io import open_lazily as open  # as `numpy.load` and `gzip.open`
 from .problem import Problem
 from .result import Result
 from .selection import RankSelection, Stability, select_rank, stability
@@ -17,6 +18,8 @@ __all__ = [
     "NTF",
     "Dictionary",
     "Holdout",
+    "LazyMatrix",
+    "MiniBatchNMF",
     "Problem",
     "RankSelection",
     "Result",
@@ -31,6 +34,7 @@ __all__ = [
     "losses",
     "metrics",
     "non_negative_factorization",
+    "open",
     "oracles",
     "read",
     "sc",

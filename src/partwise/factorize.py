@@ -331,6 +331,7 @@ def init_for(problem: Problem) -> Init:
         and all(s.nonnegative and (s.interchangeable or s.fixed) for s in problem.structures)
         and all(s.elementwise is not None for s in problem.structures)
     )
+    applies &= problem.data.complete or not problem.data.in_blocks  # holes are not filled in there
     if len(problem.structures) == 2:
         informed = "nndsvda" if problem.rank <= min(problem.data.shape) else "random"
     else:

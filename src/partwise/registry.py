@@ -66,6 +66,7 @@ SOLVERS: dict[str, Any] = {
     "symmetric_cd": solvers.SymmetricCD,
     "symmetric_gn": solvers.SymmetricGN,
     "greedy": solvers.Greedy,
+    "streamed": solvers.Streamed,
 }
 
 INITS = {
@@ -207,6 +208,8 @@ def refusal(solver: solvers.Solver, problem: Problem) -> str | None:
     """None, or the sentence that tells why this solver cannot take this problem."""
     if problem.symmetric and not solver.symmetric:
         return f"{type(solver).__name__} is for factors that differ, not for symmetric={problem.symmetric!r}"
+    if problem.data.in_blocks and not solver.in_blocks:
+        return f"{type(solver).__name__} needs all of X at once, and X is read in blocks of rows"
     users: tuple[Any, ...] = (solver, *problem.structures, problem.loss)
     needed = {name: user for user in users for name in user.kernels}
     if lacking := next((name for name in needed if not hasattr(problem.data.kernels, name)), None):

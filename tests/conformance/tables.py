@@ -130,6 +130,8 @@ SOLVERS = {
     "symmetric_cd": solvers.SymmetricCD(),
     "symmetric_gn": solvers.SymmetricGN(),
     "greedy": solvers.Greedy(),
+    "streamed": solvers.Streamed(),
+    "streamed, plain": solvers.Streamed(extrapolate=False),
     "symmetric_cd, plain": solvers.SymmetricCD(sweeps=1, extrapolate=False),
 }
 

@@ -13,7 +13,7 @@ CHECKS = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense"
 
 
 @parametrize_with_checks(
-    [pw.NMF(), pw.NMF(solver="cd"), pw.NMF(solver="gcd"), pw.Dictionary(3, nonzeros=1, max_iter=40)],
+    [pw.NMF(), pw.NMF(solver="cd"), pw.NMF(solver="gcd"), pw.MiniBatchNMF(), pw.Dictionary(3, nonzeros=1, max_iter=40)],
     expected_failed_checks=lambda estimator: dict.fromkeys(CHECKS, REASON),
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

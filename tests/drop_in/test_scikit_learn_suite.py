@@ -1,6 +1,8 @@
-"""scikit-learn's own tests of NMF, run on ours: the module is loaded with our names in the place of theirs.
+"""scikit-learn's own tests of NMF and MiniBatchNMF, run on ours: the module is loaded with our names in the place of
+theirs.
 
-Left out, and only these: what concerns `MiniBatchNMF` or private functions alone. One tolerance is another.
+Left out, and only these: what concerns private functions alone, and a test that compares an array with itself. One
+tolerance is another.
 """
 
 import importlib.util
@@ -8,7 +10,6 @@ from functools import wraps
 
 import pytest
 import sklearn.decomposition
-from sklearn.decomposition import MiniBatchNMF
 from sklearn.utils._testing import assert_allclose
 
 import partwise as pw
@@ -17,7 +18,7 @@ from ..covering import PAIRS
 
 pytestmark = PAIRS
 
-MINI_BATCH = "tests MiniBatchNMF alone"
+ITSELF = "scikit-learn's class writes to the H that it is given, which both models there are given"
 PRIVATE = "tests private functions of scikit-learn alone"
 
 LEFT_OUT = {
@@ -27,12 +28,7 @@ LEFT_OUT = {
     "test_beta_divergence": PRIVATE,
     "test_special_sparse_dot": PRIVATE,
     "test_nmf_underflow": PRIVATE,
-    "test_minibatch_nmf_transform": MINI_BATCH,
-    "test_mbnmf_inverse_transform": MINI_BATCH,
-    "test_minibatch_nmf_negative_beta_loss": MINI_BATCH,
-    "test_minibatch_nmf_partial_fit": MINI_BATCH,
-    "test_minibatch_nmf_verbose": MINI_BATCH,
-    "test_nmf_minibatchnmf_equivalence": MINI_BATCH,
+    "test_minibatch_nmf_partial_fit": ITSELF,
 }
 
 # absolute, 1e-5 there: solvers that extrapolate carry rounding of float32 a little further than plain descent, here to
@@ -46,19 +42,10 @@ def load_suite():
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sklearn.decomposition, "NMF", pw.NMF)
+        patch.setattr(sklearn.decomposition, "MiniBatchNMF", pw.MiniBatchNMF)
         patch.setattr(sklearn.decomposition, "non_negative_factorization", pw.non_negative_factorization)
         spec.loader.exec_module(module)
     return module
-
-
-def with_our_rows(test):
-    """The test without the rows of its tables that name MiniBatchNMF."""
-    for mark in getattr(test, "pytestmark", []):
-        if mark.name == "parametrize":
-            names, rows = mark.args[:2]
-            kept = [row for row in rows if (row[0] if isinstance(row, list) else row) is not MiniBatchNMF]
-            object.__setattr__(mark, "args", (names, kept, *mark.args[2:]))
-    return with_tolerance(test, TOLERANCES[test.__name__]) if test.__name__ in TOLERANCES else test
 
 
 def with_tolerance(test, atol):
@@ -75,11 +62,14 @@ def with_tolerance(test, atol):
 
 SUITE = load_suite()
 TESTS = {name: test for name, test in vars(SUITE).items() if name.startswith("test_")}
-globals().update({name: with_our_rows(test) for name, test in TESTS.items() if name not in LEFT_OUT})
+RUN = {name: test for name, test in TESTS.items() if name not in LEFT_OUT}
+loosened = {name: with_tolerance(RUN[name], atol) for name, atol in TOLERANCES.items()}
+globals().update({**RUN, **loosened})
 
 
 def test_the_suite_is_ours():
     assert SUITE.NMF is pw.NMF
+    assert SUITE.MiniBatchNMF is pw.MiniBatchNMF
     assert SUITE.non_negative_factorization is pw.non_negative_factorization
     assert {*LEFT_OUT, *TOLERANCES} <= set(TESTS), "scikit-learn renamed a test: look at the list again"
-    assert len(TESTS) - len(LEFT_OUT) >= 23
+    assert len(TESTS) - len(LEFT_OUT) >= 28

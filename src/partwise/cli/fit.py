@@ -19,7 +19,19 @@ from ..result.plots.parts import check_image_shape
 from ..result.provenance import differences
 from .arguments import NUMBER, SCALES, SECONDS, WHOLE, HelpFormatter, scale
 from .deliver import checked_new_file, checked_output, deliver
-from .options import add_counts, add_course, add_data, add_force, add_model, add_symmetric, counts_of, opened, stated
+from .options import (
+    add_counts,
+    add_course,
+    add_data,
+    add_force,
+    add_memory,
+    add_model,
+    add_symmetric,
+    counts_of,
+    opened,
+    opened_in_blocks,
+    stated,
+)
 from .page import add_page, presentation
 from .source import recorded
 
@@ -41,6 +53,7 @@ def add(commands) -> None:
         help="write the factors as tables too, with names where there are any (default: csv where there are names)",
     )
     add_force(fit_)
+    add_memory(fit_)
     fit_.add_argument(
         "--from",
         dest="source",
@@ -88,7 +101,9 @@ def add_presentation(fit_: argparse.ArgumentParser) -> None:
 
 def fit(options) -> int:
     check_given(options)
-    X, modes, say = opened(options)
+    if options.memory and not options.out_of_core:
+        raise ValueError("--memory goes with --out-of-core: add it, or leave both out")
+    X, modes, say = (opened_in_blocks if options.out_of_core else opened)(options)
     check_scale(options, X.ndim)
     if X.ndim == 2:
         check_image_shape(options.image, X.shape[1])
@@ -99,7 +114,7 @@ def fit(options) -> int:
     said = stated(options, X.ndim, modes)
     report = {
         "title": options.title or f"The parts of {Path(options.file).name}",
-        "X": X,
+        "X": None if options.out_of_core else X,  # the page looks at rows here and there
         **counts_of(said),
         **presentation(options, X.shape[0], modes),
     }

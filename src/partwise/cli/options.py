@@ -8,7 +8,7 @@ from typing import Any
 
 from ..data.names import SAMPLES_AND_FEATURES, Mode, factor_names, matrix_modes, matrix_only
 from ..data.validation import OFF_DIAGONAL
-from ..io import Table, read
+from ..io import LazyMatrix, Table, open_lazily, read
 from ..registry import LOSSES, SOLVERS
 from .arguments import AT_LEAST_0, SEED, WHOLE, mode_and_text, names_of_modes
 
@@ -103,6 +103,28 @@ def add_course(command: argparse.ArgumentParser, tol: float) -> None:
 
 def add_force(command: argparse.ArgumentParser) -> None:
     command.add_argument("--force", action="store_true", help="replace results that are there already")
+
+
+def add_memory(command: argparse.ArgumentParser) -> None:
+    """For files larger than memory."""
+    command.add_argument(
+        "--out-of-core",
+        action="store_true",
+        help="read the file in blocks of rows, once an iteration: .npy, .zarr, .h5 and .h5ad that need not fit into "
+        "memory",
+    )
+    command.add_argument("--memory", metavar="SIZE", help="what to use at most out of core, such as 2GB")
+
+
+def opened_in_blocks(options) -> tuple[LazyMatrix, tuple[Mode, ...], Callable]:
+    """The same as `opened` for a file that is read in blocks of rows."""
+    if options.transpose or options.impute or options.mask or options.weights:
+        raise ValueError("--out-of-core does not go with --transpose, --impute, --mask and --weights: leave them out")
+    X = open_lazily(options.file, key=options.key, layer=options.layer, memory=options.memory)
+    X.check_memory(options.rank)
+    say = (lambda *_: None) if options.quiet or options.json else print
+    say(f"opened {X.shape[0]} samples x {X.shape[1]} features in {len(X.heights)} blocks ({X.found})")
+    return X, called(X.modes, options.modes, 2), say
 
 
 def opened(options) -> tuple[Any, tuple[Mode, ...], Callable]:

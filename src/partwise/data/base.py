@@ -38,6 +38,7 @@ class Data(Summarised, ABC):
     complete = True  # every entry counts, and as much as any other
     natural = 0  # the mode whose rows are at hand, where any will do
     sparse = False  # some zeros are not listed
+    in_blocks = False  # rows are loaded some at a time, and only `each` gets to see them
     unlisted = 1.0  # what an entry counts that is not listed
 
     @abstractmethod
@@ -75,6 +76,15 @@ class Data(Summarised, ABC):
         by_row, sums = zip(*found, strict=True)
         whole = tuple(map(self.kernels.concatenate, zip(*by_row, strict=True)))
         return whole, tuple(map(sum, zip(*sums, strict=True)))
+
+    def each(self, work: Callable[..., tuple[tuple, tuple]], *tall: Any) -> tuple[tuple, tuple]:
+        """`work(data, *rows)` on every block of rows while it is in memory, `rows` those of the tall arrays; what it
+        returns by row is put together, sums are added up. Data in memory are one block."""
+        return work(self, *tall)
+
+    def spread(self, A: np.ndarray, mode: int) -> Any:
+        """A tall array of NumPy's where the factor of a mode lives."""
+        return self.kernels.asarray(A)
 
     def listed(self) -> Iterator[np.ndarray]:
         """The listed entries in any order, as they are stored, in pieces."""

@@ -104,6 +104,8 @@ def modes_of(X: Any) -> tuple[Mode, ...]:
         return matrix_modes(X.obs_names, X.var_names)
     if library == "pandas" and hasattr(X, "columns"):
         return matrix_modes(*(None if counts_only(axis) else axis for axis in (X.index, X.columns)))
+    if library == "partwise" and hasattr(X, "modes"):  # a file that was opened
+        return X.modes
     return matrix_modes(None, X.columns) if library == "polars" and hasattr(X, "columns") else ()
 
 

@@ -11,12 +11,14 @@ from scipy.sparse import csr_array, issparse
 from ..errors import NothingObservedError
 from . import as_data
 from .base import Data
+from .blocks import Blocks
 from .coordinates import Coordinates
 from .dense import Dense
+from .places import InProcess, Place, Source
 from .rows import BLOCK
 from .sparse import Sparse
 from .tensor import SparseTensor
-from .validation import as_matrix, check_finite, checked_data
+from .validation import as_matrix, check_finite, checked_data, is_annotated
 from .weighted import Weighted
 
 MISSING = ("nan", "zeros", None)  # what `missing` may be
@@ -60,7 +62,7 @@ class Observed(NamedTuple):
         """Whether entries that are observed count differently."""
         if any(v is not None and not uniform(v) for v in self.vectors):
             return True
-        if self.data.complete:
+        if self.data.complete or self.data.in_blocks:
             return False
         rest = [self.data.unlisted] if self.data.counts_zeros else []
         return not uniform(np.append(self.data.listed_pair()[1], rest))
@@ -77,6 +79,8 @@ def observed(X, missing="nan", mask=None, weights=None) -> Observed:
     if isinstance(X, Observed):
         return X
     checked_missing(missing)
+    if (place := place_of(X)) is not None:
+        return in_blocks(place, missing, mask, weights)
     X = checked_data(X, any_order=True, missing=provisional(missing, mask, weights))
     counts, vectors, exponent = said_of_entries(mask, weights, X.shape)
     counts = [given for given in counts if not (isinstance(given, np.ndarray) and np.all(given == 1))]
@@ -85,6 +89,39 @@ def observed(X, missing="nan", mask=None, weights=None) -> Observed:
     if given.n_observed == 0:
         raise NothingObservedError("no entry of X is observed: all are missing, masked, or have weight 0")
     return given
+
+
+def place_of(X) -> Place | None:
+    """Where the blocks of X are, if it comes in blocks of rows: opened by `partwise.open`, or an array of Dask's, which
+    an AnnData object may hold too."""
+    inner: Any = getattr(X, "X", None) if is_annotated(X) else X
+    if isinstance(inner, Source):
+        return InProcess(inner, inner.heights)
+    if type(inner).__module__.startswith("dask.array"):
+        from .spread import Spread  # noqa: PLC0415  # optional
+
+        return Spread.of(inner)
+    return None
+
+
+def in_blocks(place: Place, missing: str | None, mask, weights) -> Observed:
+    """Data in blocks of rows."""
+    check_unmasked(mask, weights)
+    data = Blocks.of(place, missing)
+    if data.n_observed == 0:
+        raise NothingObservedError("no entry of X is observed: all are missing")
+    return Observed(data, (), 0.0)
+
+
+def check_unmasked(mask, weights) -> None:
+    if mask is not None or weights is not None:
+        raise ValueError("mask and weights are for X in memory: in blocks of rows, entries that do not count are NaN")
+
+
+def complete(X) -> Data:
+    """Data of X as the user gives it, in which nothing may be missing."""
+    place = place_of(X)
+    return as_data(checked_data(X, any_order=True)) if place is None else Blocks.of(place, None)
 
 
 # -- what the user says --------------------------------------------------------------------------------

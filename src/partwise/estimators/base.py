@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..data.observed import MISSING, provisional
+from ..data.observed import MISSING, place_of, provisional
 from ..data.validation import checked_data, is_annotated
 from ..factorize import factorize
 from ..init import Init
@@ -145,6 +145,8 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _validated(self, X, mask, weights, reset: bool = True):
         """X as `factorize` takes it, with its sentences for what it does not take; the names and the number of features
         are remembered, or compared with those of `fit` unless `reset`."""
+        if place_of(X) is not None:  # blocks are looked at when they are loaded
+            return X
         return checked_data(X, any_order=self.any_order, missing=provisional(self.missing, mask, weights))
 
     def _fitted(self, X, rank: int, start, model: dict[str, Any]) -> Result:

@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_non_negative
 
 from ..data.names import modes_of
+from ..data.observed import place_of
 from ..errors import warn
 from ..losses import Loss
 from ..registry import resolve
@@ -235,10 +236,15 @@ class NMF(MatrixModel):
         return raise_if_interrupted(found)
 
     def _held(self, X):
-        lowest = np.nanmin(X.data if issparse(X) else X, initial=0.0)
+        lowest = 0.0 if place_of(X) is not None else np.nanmin(X.data if issparse(X) else X, initial=0.0)
         if lowest < 0:
             raise ValueError(f"Negative values in data passed to NMF: X goes down to {lowest:g}. Clip it.")
-        return (self.components_.T,), self._structure_of_new(X), self.result_.loss  # with what was estimated in `fit`
+        return (self.components_.T,), self._structure_of_new(X), self._fitted_loss
+
+    @property
+    def _fitted_loss(self) -> Loss:
+        """With what was estimated in `fit`."""
+        return self.result_.loss
 
     @property
     def _course(self) -> dict[str, Any]:

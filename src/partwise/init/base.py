@@ -68,7 +68,7 @@ class Init(ABC):
             silent = map(problem.data.unobserved, range(len(factors)))
             factors = [np.where(rows[:, None], A.dtype.type(0), A) for rows, A in zip(silent, factors, strict=True)]
         feasible = (structure.nearest(A, 0.0) for structure, A in zip(problem.structures, factors, strict=True))
-        return problem.tied(tuple(map(problem.data.kernels.asarray, feasible)))
+        return problem.tied(tuple(problem.data.spread(A, mode) for mode, A in enumerate(feasible)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from .. import kernels
 from ..errors import ArchiveError
 from ..solvers import Solver
 
@@ -89,6 +90,8 @@ def encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """A JSON tree; arrays go into `arrays` under new names, without a copy."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, tuple(kernels.MODULES)):  # wherever its rows are
+        value = kernels.of(value).to_numpy(value)
     if isinstance(value, PLAIN) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, tuple) and value and all(type(item).__name__ == "Record" for item in value):

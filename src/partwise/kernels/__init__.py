@@ -6,7 +6,7 @@ from types import ModuleType
 
 import numpy as np
 
-MODULES = {np.ndarray: ".cpu"}  # relative to this package, or absolute
+MODULES: dict[type, str] = {np.ndarray: ".cpu"}  # relative to this package, or absolute
 
 
 def of(array) -> ModuleType:

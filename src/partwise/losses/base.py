@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -45,6 +46,7 @@ class Loss(ABC):
     needs_double = False  # float32 has no room for its derivatives: float32 data are computed with in double precision
     scale: float | None = 1.0  # of residuals, where it has one; None: to be estimated
     infinite_at_zero = False  # d(x, 0) is, for x > 0
+    additive = False  # what blocks of rows say of H adds up: see `share` of the divergences
     explains = "the loss of 0"  # what `Result.explained` is a share of, in words
     says = ""  # what it is, and what it is for, in a few words
 
@@ -117,12 +119,7 @@ class Loss(ABC):
 
     def of_constant(self, data: Data, constant: float) -> float:
         """The loss of a model that is the same everywhere, in double precision."""
-        total, width = 0.0, math.prod(data.shape) // data.shape[data.natural]
-        for X in data.rows(data.natural):
-            total += self.of_constant_rows(X, constant)
-            rest = (X.n_rows * width - X.values.size) * X.unlisted
-            total += rest * self.value(np.zeros(1), np.full(1, constant), 1.0) if rest else 0.0
-        return total
+        return data.each(OfConstant(self, constant))[1][0]
 
     def of_constant_rows(self, X: Rows, constant: float) -> float:
         """Of the listed entries."""
@@ -146,6 +143,22 @@ class Loss(ABC):
     def unreached(self, data: Data, factors: Factors) -> int:
         """How many positive entries of X have a model of 0, where the loss would be infinite."""
         return 0
+
+
+@dataclass(frozen=True, eq=False)
+class OfConstant:
+    """The loss of a constant on some rows of X."""
+
+    loss: Loss
+    constant: float
+
+    def __call__(self, data: Data) -> tuple[tuple, tuple]:
+        total, width = 0.0, math.prod(data.shape) // data.shape[data.natural]
+        for X in data.rows(data.natural):
+            total += self.loss.of_constant_rows(X, self.constant)
+            rest = (X.n_rows * width - X.values.size) * X.unlisted
+            total += rest * self.loss.value(np.zeros(1), np.full(1, self.constant), 1.0) if rest else 0.0
+        return (), (total,)
 
 
 def majorised(data: Data, factors: Factors, mode: int, slope: np.ndarray, curvature: float) -> tuple:

@@ -21,7 +21,7 @@ from .. import kernels
 from ..checks import is_number
 from ..kernels.records import EntryLoss
 from .base import Loss
-from .expansions import Tangent, gram_of, normal_equations
+from .expansions import Quadratic, Reweighted, Several, Tangent, gram_of, normal_equations, with_ridge
 
 SPARSE = {1.0: 1 / 3, 2.0: 1 / 5}  # `sparse_below` by beta: elsewhere zeros of X cost as much as other entries
 UPDATES = {
@@ -52,6 +52,7 @@ class Divergence(Loss):
 
     beta: float
     kernels = ("expansion", "losses")
+    additive = True
 
     @property
     def of_entry(self):
@@ -171,6 +172,27 @@ class Divergence(Loss):
             plus = kernels.of(A).plus_scaled(plus, ridge, A)
             curvature = kernels.of(A).plus_number(curvature, ridge)
         return Tangent(minus, plus, curvature)
+
+    def share(self, data, factors, complete):
+        """What some rows of X, with their rows of W, say of the loss as a function of H: arrays of double precision
+        that add up over rows. `complete`: whether all rows of X are."""
+        if self.quadratic and complete:
+            found = normal_equations(data, factors, 1)
+        else:
+            found, _ = data.map(kernels.of(factors[1]).expansion, factors, 1, self.of_entry)
+            found = (*found, gram_of(factors[0])) if self.quadratic else found
+        return Several(tuple(array.astype(np.float64) for array in found))
+
+    def whole(self, share, data, H, ridge):
+        """The expansion in H, from the shares of all rows."""
+        arrays = [array.astype(H.dtype) for array in share.arrays]
+        if self.quadratic and data.complete:
+            return Quadratic(with_ridge(arrays[0], ridge), arrays[1])
+        minus, plus, curvature = arrays[0], arrays[1] + H.dtype.type(ridge) * H, arrays[2] + H.dtype.type(ridge)
+        if not self.quadratic:
+            return Tangent(minus, plus, curvature)
+        gram = with_ridge(arrays[3] * H.dtype.type(data.largest), ridge)
+        return Reweighted(gram, H @ gram - (plus - minus), curvature)
 
     def size(self, data):
         """`sqrt(sum x^beta)` over the positive entries, `|X|` for least squares."""

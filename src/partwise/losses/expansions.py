@@ -200,6 +200,15 @@ class Tangent(Smooth, _Tangent):
         return kernels.of(A).difference(self.plus, self.minus), self.curvature
 
 
+class Several(NamedTuple):
+    """Arrays that are added one by one."""
+
+    arrays: tuple
+
+    def __add__(self, other):
+        return Several(tuple(a + b for a, b in zip(self.arrays, other.arrays, strict=True)))
+
+
 class L1Expansion(NamedTuple):
     """The L1 loss around one point, where slopes say little: how many entries of each row are not at their best value,
     the others held, (dim,), and the loss."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import kernels
 from ..data.units import exponent_of
 from ..data.validation import OFF_DIAGONAL
 from ..losses.expansions import gram_of
@@ -27,7 +28,8 @@ def part_products(problem: Problem, factors: Factors) -> np.ndarray:
 def part_norms(factors: Factors, symmetric: bool | str = False) -> np.ndarray:
     """The norm of each part, `prod_i |A_i[:, k]|`, up to a common power of two, entries on the diagonal by their
     weight."""
-    factors = [np.ldexp(A, -exponent_of(float(np.abs(A).max(initial=0)))) for A in factors]  # squares are numbers
+    tops = [float(np.max(np.abs(kernels.of(A).column_extremes(A)), initial=0)) if len(A) else 0.0 for A in factors]
+    factors = [np.ldexp(A, -exponent_of(top)) for A, top in zip(factors, tops, strict=True)]  # squares are numbers
     weight = diagonal_weight(symmetric)
     if weight == 1:
         return np.prod([np.linalg.norm(A, axis=0) for A in factors], axis=0)

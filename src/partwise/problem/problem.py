@@ -22,6 +22,7 @@ from ..losses import Loss
 from ..losses.beta import SMALLEST
 from ..losses.expansions import Expansion, OwnGrams, Quadratic, largest, normal_equations, ratio, relative_gain
 from ..structures import Structure
+from .blocks import measured
 
 Factors = Sequence[np.ndarray]
 
@@ -107,6 +108,8 @@ class Problem:
 
     def fit(self, factors: Factors, mode: int = 0, known: Expansion | None = None) -> float:
         """The loss alone. `known`: the expansion in this mode, which saves a product for least squares."""
+        if self.data.in_blocks:
+            return self.measure(factors).fit
         return self.loss.fit(self.data, factors, mode, known, self.structures[mode].ridge)
 
     def direct_fit(self, factors: Factors) -> float:
@@ -202,6 +205,8 @@ class Problem:
 
     def measure(self, factors: Factors) -> Measured:
         """The loss and the stationarity together, at one product with X for each factor to solve for."""
+        if self.data.in_blocks:
+            return Measured(*measured(self, factors))
         fit, found = None, []
         for mode in self.modes:
             expansion = self.expansion(factors, mode)
@@ -217,6 +222,8 @@ class Problem:
         """
         if self.data.dtype == np.float64:
             return self.measure(factors)
+        if self.data.in_blocks:  # rows of W are converted with their block
+            return replace(self, data=self.data.double()).measure(factors)
         problem, precise = self.in_double(factors)
         if not self.loss.smooth:
             return Measured(problem.fit(precise), self.stationarity(factors))

@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from .. import kernels
 from ..data import Data
 from ..data.rows import BLOCK, sparse_matrix
 from ..data.spectrum import gram, svd
@@ -82,7 +83,8 @@ def certificate(problem: Problem, run: Run, tol: float) -> Certificate:
     """Of the factors of a run, in the units of the problem."""
     factors, stationarity = run.factors, run.history[-1].stationarity
     violations = tuple(
-        times_power(s.violation(A), e) for s, A, e in zip(problem.structures, factors, problem.exponents, strict=True)
+        times_power(kernels.of(A).largest_by_rows(s.violation, A), e)
+        for s, A, e in zip(problem.structures, factors, problem.exponents, strict=True)
     )
     about = violations, stationarity, tol, zero_components(factors), problem.unreached(factors)
     if problem.loss.smooth:
@@ -207,13 +209,14 @@ def optimality(data: Data, relative_error: float, rank: int, symmetric: bool = F
     data, order = data.scaled(unit_of(max(map(abs, data.extremes)))), len(data.shape)
     symmetric = symmetric and order == 2
     sides = [min(dim, math.prod(data.shape) // dim) for dim in data.shape]  # of the unfoldings: their ranks at most
-    rigorous = min(data.shape) <= FULL_SIDE or order > 2
+    short = 1 if data.in_blocks else int(data.shape[1] < data.shape[0])  # blocks of rows add up along columns alone
+    rigorous = data.shape[short] <= FULL_SIDE or order > 2
     if data.norm2 == 0 or (rank >= max(sides) and not (symmetric and rigorous)):
         rigorous, share = True, 0.0  # every X can be met, or is not known not to be
     elif symmetric:
         share = (full_positive_tail if rigorous else partial_positive_tail)(data, rank)
     elif rigorous:
-        modes = [int(data.shape[1] < data.shape[0])] if order == 2 else range(order)
+        modes = [short] if order == 2 else range(order)
         within = [mode for mode in modes if rank < sides[mode] and data.shape[mode] <= FULL_SIDE]
         share = max((full_tail(data, rank, mode) for mode in within), default=0.0)
     else:

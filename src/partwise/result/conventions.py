@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import kernels
 from ..data.names import factor_names
 from ..data.units import root
 from ..problem import Factors, Problem, is_binary
@@ -68,7 +69,7 @@ class Convention:
             factors = self.unit_norm(factors)
         if self.sort and all(structure.interchangeable for structure in self.problem.structures):
             order = np.argsort(-part_norms(factors, self.problem.symmetric), kind="stable")
-            factors = tuple(np.ascontiguousarray(A[:, order]) for A in factors)
+            factors = tuple(kernels.of(A).columns(A, order) for A in factors)
         return replace(run, factors=self.problem.tied(factors))
 
     def unit_norm(self, factors: Factors) -> Factors:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..data import as_data
+from .. import kernels
 from ..data.base import khatri_rao
 from ..data.names import Labels, Mode, counted, factor_names, matrix_only, modes_of
+from ..data.observed import complete
 from ..data.units import product_of_norms, unit_columns
-from ..data.validation import checked_data
 from ..errors import warn
 from ..losses import Loss
 from ..problem import Factors
@@ -261,7 +261,7 @@ class Result:
         """
         if self.unbounded:
             raise ValueError(self.unbounded)
-        data = as_data(checked_data(X, any_order=True))
+        data = complete(X)
         if data.shape != self.shape:
             raise ValueError(f"X has shape {data.shape}, but this result is of one of shape {self.shape}")
         problem = pose_as(self.symmetric, data, self.loss, self.structures, self.rank).normalized()
@@ -318,7 +318,11 @@ class Result:
         """
         from ..report import write_report  # noqa: PLC0415  # needs the optional drawing libraries
 
-        return write_report(self, path, **options)
+        return write_report(self.in_memory(), path, **options)
+
+    def in_memory(self) -> Result:
+        """The result with its factors as NumPy arrays, wherever they are."""
+        return replace(self, factors=tuple(kernels.of(A).to_numpy(A) for A in self.factors))
 
     def save(self, path) -> Path:
         """Write everything to one file, arrays and JSON, that `partwise.load` reads back exact to the bit.
@@ -342,7 +346,7 @@ class Result:
         )
 
     def _repr_html_(self) -> str:
-        return result_html(self)
+        return result_html(self.in_memory())
 
     @property
     def kind(self) -> str:
@@ -389,7 +393,7 @@ def drawn_by(function: Callable) -> Callable:
 
     @wraps(function)
     def method(self, *args, **options):
-        return function(self.result, *args, **options)
+        return function(self.result.in_memory(), *args, **options)
 
     return method
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.sparse import issparse
 
 from ..data.base import khatri_rao
 from ..data.names import Mode, columns_by_name, factor_names
-from ..data.observed import Observed, observed, provisional
+from ..data.observed import Observed, check_unmasked, observed, place_of, provisional
 from ..data.validation import checked_data
 from ..data.weighted import observed_sums
 from ..errors import NothingObservedError, warn
@@ -31,6 +32,10 @@ def transformed(result: Result, X, modes: Sequence[Mode], counts: dict[str, Any]
             f"transform is for rows that are new, and with symmetric={result.symmetric!r} rows and columns are the "
             "same items: fit all of them together"
         )
+    if place_of(X) is not None:
+        check_slices(X.shape, result.shape)
+        structure, tol = structure_for_new_rows(result), result.certificate.tol
+        return projected_rows(X, result.factors[1:], structure, result.loss, counts, tol=tol)
     order = columns_by_name(modes, result.modes)
     X = checked_data(X, any_order=True, missing=provisional(counts["missing"], counts["mask"], counts["weights"]))
     if order is not None:
@@ -78,7 +83,12 @@ def projected(
 
 
 def projected_rows(X, parts: Factors, structure: Structure, loss: Loss, counts: dict[str, Any], **settings):
-    """The first factor of `projected`; rows of which nothing is observed are 0 where the structure allows."""
+    """The first factor of `projected`; rows of which nothing is observed are 0 where the structure allows. Of data in
+    blocks, block by block, where and when these are worked on."""
+    if (place := place_of(X)) is not None:
+        check_unmasked(counts["mask"], counts["weights"])
+        kind = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+        return place.rows_of(BlockRows(parts, structure, loss, counts, settings), parts[0].shape[1], kind)
     try:
         found = projected(X, parts, structure, loss, counts, **settings)
     except NothingObservedError:
@@ -86,6 +96,21 @@ def projected_rows(X, parts: Factors, structure: Structure, loss: Loss, counts: 
     if found.status == "interrupted":  # rows that are not finished are of no use
         raise KeyboardInterrupt
     return found.factors[0]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRows:
+    """The rows of one block."""
+
+    parts: Factors
+    structure: Structure
+    loss: Loss
+    counts: dict[str, Any]
+    settings: dict[str, Any]
+
+    def __call__(self, block, **settings) -> np.ndarray:
+        X = checked_data(block, "a block of X", missing=self.counts["missing"])
+        return projected_rows(X, self.parts, self.structure, self.loss, self.counts, **{**self.settings, **settings})
 
 
 def flat_start(given: Observed, parts: list[np.ndarray], loss: Loss) -> np.ndarray:

@@ -298,7 +298,8 @@ class Monitor:
             return False
         view = self.problem.to_user(factors)  # copies: a callback cannot touch the run
         for A in view:
-            A.flags.writeable = False
+            if isinstance(A, np.ndarray):
+                A.flags.writeable = False
         try:
             with interrupts.at_once():
                 wishes = [bool(callback(record, view)) for callback in self.control.callbacks]  # every one is called

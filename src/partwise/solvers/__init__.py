@@ -18,6 +18,7 @@ from .newton import Newton
 from .newton_kl import NewtonKL
 from .palm import PALM
 from .shared_newton import SharedNewton
+from .streamed import Streamed
 from .symmetric_cd import SymmetricCD
 from .symmetric_gn import SymmetricGN
 from .weighted_median import WeightedMedian
@@ -36,6 +37,7 @@ __all__ = [
     "SharedNewton",
     "Solver",
     "Step",
+    "Streamed",
     "SymmetricCD",
     "SymmetricGN",
     "WeightedMedian",

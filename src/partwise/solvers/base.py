@@ -54,6 +54,7 @@ class Solver(ABC):
     )  # that it calls beside those all need; "numpy": NumPy's own functions
     states: tuple[type, ...] = ()  # the classes that a kept state is made of
     monotone = True  # the objective never rises from one step to the next
+    in_blocks = False  # takes data in blocks of rows, which are never together
     symmetric = False  # takes `X ~ A A'` too
     draws = False  # random numbers, in its steps
     max_iter = 1000  # steps allowed when the user names no number

@@ -6,6 +6,7 @@ Bolte, Sabach and Teboulle (2014), Mathematical Programming 146; extrapolation a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -85,12 +86,12 @@ class PALM(HALS):
             return self.update_rows(problem, mode, state, rows)
         gram, cross = expansion.around(A)
         gram = gram - gram.dtype.type(structure.ridge) * np.eye(problem.rank, dtype=gram.dtype)  # it is in the prox
-        known = problem.separable  # for each row, already
+        known, effort = problem.separable, self.effort(problem, mode, state.tol)  # known: for each row, already
         stationarity = 0.0 if known else problem.stationarity_of(state.points, mode, state.expansions[mode])
         if structure.applies_to_new_rows and rows.size < len(A):
-            moved = self.descend_face(problem, mode, state.tol, A[rows], Quadratic(gram, cross[rows]))
+            moved = descend_face(structure, A[rows], Quadratic(gram, cross[rows]), effort)
         else:
-            moved = self.descend_face(problem, mode, state.tol, A, Quadratic(gram, cross))[rows]
+            moved = descend_face(structure, A, Quadratic(gram, cross), effort)[rows]
         factor = A.copy()
         factor[rows] = moved
         return Update(factor, stationarity)
@@ -98,34 +99,47 @@ class PALM(HALS):
     def update_rows(self, problem, mode, state, rows):
         """Rows that are problems of their own, each by its own Gram matrix: a majoriser would choose other zeros."""
         known, factor = state.expansions[mode], state.points[mode].copy()
+        structure, effort = problem.structures[mode], self.effort(problem, mode, state.tol)
         for i, gram in known.grams(rows):
-            own = Quadratic(gram, known.cross[[i]])
-            factor[i] = self.descend_face(problem, mode, state.tol, factor[[i]], own)[0]
+            factor[i] = descend_face(structure, factor[[i]], Quadratic(gram, known.cross[[i]]), effort)[0]
         return Update(factor, 0.0)
 
-    def descend_face(self, problem, mode, tol, A, known: Quadratic) -> np.ndarray:
-        """Projected steps, and coordinate descent among what they leave nonzero; A itself where that is no descent,
-        since the projection may be an approximation."""
-        structure, (gram, cross) = problem.structures[mode], known
-        moved = self.project(structure, A, known)
-        face = structure.face(moved)
-        if face is not None:
-            ridged = gram + gram.dtype.type(face.ridge) * np.eye(problem.rank, dtype=gram.dtype)
-            order, rows = np.arange(problem.rank), np.arange(len(A))
-            sweeps = self.inner(problem, mode, tol)
-            moved, _ = kernels.of(A).hals(moved, cross, ridged, face.box(moved), order, sweeps, rows)
-        moved = reselected(structure, moved, gram, cross, STARTS[problem.separable])
-        return better_of(structure, A, moved, known)
+    def effort(self, problem, mode, tol) -> Effort:
+        return Effort(self.steps, self.inner(problem, mode, tol), STARTS[problem.separable])
 
-    def project(self, structure: Structure, A: np.ndarray, expansion: Quadratic) -> np.ndarray:
-        gram, cross = expansion
-        curvature = curvature_of(gram)
-        if curvature == 0:
-            return A
-        size = A.dtype.type(1 / curvature)
-        for _ in range(self.steps):
-            A = structure.nearest(A - size * (A @ gram - cross), float(size))
+
+class Effort(NamedTuple):
+    """How much is done in one update."""
+
+    steps: int  # of the gradient method
+    sweeps: tuple[int, float]  # of coordinate descent, as `HALS.inner` has them
+    starts: int  # of the search for supports
+
+
+def descend_face(structure: Structure, A: np.ndarray, known: Quadratic, effort: Effort) -> np.ndarray:
+    """Projected steps, and coordinate descent among what they leave nonzero; A itself where that is no descent, since
+    the projection may be an approximation."""
+    (gram, cross), rank = known, A.shape[1]
+    moved = project(structure, A, known, effort.steps)
+    face = structure.face(moved)
+    if face is not None:
+        ridged = gram + gram.dtype.type(face.ridge) * np.eye(rank, dtype=gram.dtype)
+        order, rows = np.arange(rank), np.arange(len(A))
+        moved, _ = kernels.of(A).hals(moved, cross, ridged, face.box(moved), order, effort.sweeps, rows)
+    moved = reselected(structure, moved, gram, cross, effort.starts)
+    return better_of(structure, A, moved, known)
+
+
+def project(structure: Structure, A: np.ndarray, known: Quadratic, steps: int) -> np.ndarray:
+    """Projected steps of the gradient method."""
+    gram, cross = known
+    curvature = curvature_of(gram)
+    if curvature == 0:
         return A
+    size = A.dtype.type(1 / curvature)
+    for _ in range(steps):
+        A = structure.nearest(A - size * (A @ gram - cross), float(size))
+    return A
 
 
 def moves_freely(structure: Structure) -> bool:

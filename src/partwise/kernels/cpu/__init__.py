@@ -15,6 +15,7 @@ from .arrays import (
     difference,
     equal,
     finite_rows,
+    largest_by_rows,
     ldexp,
     lifted,
     minimum,

@@ -1,0 +1,214 @@
+"""Data larger than memory: speed against that of the disk, memory, what Dask and our own code cost a block, workers,
+and mini-batches beside scikit-learn's. PARTWISE_LARGE_GB: size of the file, PARTWISE_LARGE: the folder of the file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.decomposition import MiniBatchNMF
+
+import partwise as pw
+from partwise import losses
+from partwise.data import as_data
+from partwise.data.places import InProcess
+from partwise.problem import pose
+from partwise.result.transform import projected_rows
+from partwise.structures import NonNegative
+
+from .data import Absent, images, stored
+from .pages import table
+
+COLUMNS, RANK = 2500, 10
+HEIGHT, MANY = 16_000, 100  # rows of a block for two workers, and blocks of one row
+GIGABYTES = float(os.environ.get("PARTWISE_LARGE_GB", "20"))
+EVERY = {"missing": None, "mask": None, "weights": None}
+
+WRITE = """
+import sys
+import numpy as np
+path, rows, columns, rank = sys.argv[1], *map(int, sys.argv[2:])
+rng = np.random.default_rng(0)
+parts = rng.gamma(0.5, size=(rank, columns)).astype(np.float32)
+with open(path, "wb") as file:
+    header = {"descr": "<f4", "fortran_order": False, "shape": (rows, columns)}
+    np.lib.format.write_array_header_1_0(file, header)
+    for start in range(0, rows, 10_000):
+        height = min(10_000, rows - start)
+        W = rng.gamma(0.5, size=(height, rank)).astype(np.float32)
+        (W @ parts + rng.random((height, columns), dtype=np.float32)).tofile(file)
+"""
+FIT = """
+import resource, sys, time
+import numpy as np, partwise as pw
+path, rank, n_iter = sys.argv[1], *map(int, sys.argv[2:])
+pw.factorize(np.ones((50, 100), np.float32), 2, solver="streamed", max_iter=2, tol=0)  # kernels are compiled now
+times = []
+X = pw.open(path, memory="2GB")
+pw.factorize(X, rank, init="random", random_state=0, max_iter=n_iter, tol=0,
+             callbacks=[lambda record, factors: times.append(record.time) and False])
+print(np.median(np.diff(times)), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, len(X.heights))
+"""
+
+
+def program(code: str, *arguments) -> str:
+    command = [sys.executable, "-W", "ignore", "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def out_of_core(folder: Path) -> list[list]:
+    path = folder / "large.npy"
+    program(WRITE, path, int(GIGABYTES * 1e9 / (4 * COLUMNS)), COLUMNS, RANK)
+    X = pw.open(path, memory="2GB")
+    place, passes = InProcess(X, X.heights), []
+    for _ in range(3):
+        began = time.perf_counter()
+        place.run(untouched, X.heights, ())
+        passes.append(time.perf_counter() - began)
+    an_iteration, peak, n_blocks = map(float, program(FIT, path, RANK, 6).split())
+    deliver = min(passes[1:])
+    path.unlink()
+    shape = f"{X.shape[0]} x {COLUMNS}, float32, rank {RANK}"
+    return [
+        [f"{shape}: delivering the blocks", f"{GIGABYTES / deliver:.2f} GB/s", ""],
+        [f"an iteration, in {n_blocks:.0f} blocks", f"{GIGABYTES / an_iteration:.2f} GB/s", ""],
+        ["of the speed at which blocks are delivered", f"{deliver / an_iteration:.0%}", "70%"],
+        ["largest memory", f"{peak / 1e9:.2f} GB", "2 GB"],
+    ]
+
+
+def untouched(known, block):
+    """No work on a block: what is measured is how fast they come."""
+    return (), (0.0,)
+
+
+def seconds_an_iteration(X, n_iter: int = 8, **settings) -> float:
+    times: list[float] = []
+    settings = {"init": "random", "random_state": 0, "max_iter": n_iter, "tol": 0, **settings}
+    watch = lambda record, factors: times.append(record.time) and False  # noqa: E731
+    pw.factorize(X, RANK, solver="streamed", callbacks=[watch], **settings)
+    return float(np.median(np.diff(times)))
+
+
+def generated(block_info=None) -> np.ndarray:
+    """A block of random numbers."""
+    number = block_info[None]["chunk-location"][0]
+    return np.random.default_rng(number).random((HEIGHT, COLUMNS), dtype=np.float32)
+
+
+class InMemory(pw.data.places.Source):
+    """A matrix in memory, in blocks."""
+
+    def __init__(self, X, n_blocks: int):
+        self.X, self.shape, self.dtype = X, X.shape, X.dtype
+        self.heights = (X.shape[0] // n_blocks,) * n_blocks
+
+    def read(self, start, stop, room=None):
+        return self.X[start:stop]
+
+
+def a_block(n_blocks: int = 6) -> list[list]:
+    """What our own code and Dask cost a block, from blocks of one row, on which there is hardly any work; and what a
+    second worker brings where there is."""
+    import dask.array as da  # noqa: PLC0415  # optional
+    import distributed  # noqa: PLC0415
+
+    X = np.random.default_rng(0).random((MANY, COLUMNS), dtype=np.float32)
+    D = da.from_array(X, chunks=(1, COLUMNS))
+    costs = {"our own code": (seconds_an_iteration(InMemory(X, MANY), n_threads=1) / MANY, "2%")}
+    costs["with Dask's threads"] = seconds_an_iteration(D.persist()) / MANY, "10%"
+    large = da.map_blocks(generated, chunks=((HEIGHT,) * n_blocks, (COLUMNS,)), dtype=np.float32)
+    times = {}
+    for n_workers in (1, 2):
+        cluster = distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None
+        )
+        with cluster, distributed.Client(cluster) as client:
+            if n_workers == 1:
+                costs["with a worker in another process"] = seconds_an_iteration(client.persist(D)) / MANY, "10%"
+            times[n_workers] = seconds_an_iteration(client.persist(large), n_iter=12)
+    lines = [
+        [f"cost of a block, {name}, of 100 ms", f"{1e3 * cost:.2f} ms, {cost / 0.1:.1%}", asked]
+        for name, (cost, asked) in costs.items()
+    ]
+    return [*lines, ["two workers of one thread, over one", f"{times[1] / times[2]:.2f} times", "1.8 times"]]
+
+
+def streams():
+    """Names and data."""
+    rng = np.random.default_rng(0)
+    yield "generated", rng.gamma(0.5, size=(20_000, 20)) @ rng.gamma(0.5, size=(20, 500)) + rng.random((20_000, 500))
+    yield (
+        "generated counts",
+        sparse.csr_array(
+            rng.poisson(0.05 * rng.gamma(0.3, size=(12_000, 20)) @ rng.gamma(0.3, size=(20, 4000))).astype(float)
+        ),
+    )
+    for name, load in (("mnist", lambda: images("mnist")), ("news20", lambda: stored("news20").astype(float))):
+        try:
+            yield name, load()
+        except Absent as error:
+            print(error)
+
+
+def objective(X, parts: np.ndarray, loss) -> float:
+    """With the best W for these parts, (rank, n_features)."""
+    W = projected_rows(X, (parts.T,), NonNegative(), loss, EVERY, tol=1e-3, max_iter=100)
+    problem = pose(as_data(X), loss, (NonNegative(),) * 2, parts.shape[0])
+    return problem.precise_fit((W, np.ascontiguousarray(parts.T)))
+
+
+def timed(function) -> tuple:
+    began = time.perf_counter()
+    return function(), time.perf_counter() - began
+
+
+def reaching(X, target: float, loss, **settings) -> float:
+    """Seconds until the parts are as good as a target, by batches as `fit` takes them; infinite after three passes."""
+    model, seconds = pw.MiniBatchNMF(RANK * 2, init="random", random_state=0, **settings), 0.0
+    for _ in range(3):
+        for start in range(0, X.shape[0], model.batch_size):
+            batch = X[start : start + model.batch_size]
+            _, spent = timed(lambda batch=batch: model.partial_fit(batch))
+            seconds += spent
+            if objective(X[::20], model.components_, loss) * 20 <= target:
+                return seconds
+    return float("inf")
+
+
+def mini_batches() -> list[list]:
+    """scikit-learn's class after its defaults, and ours: time to that objective, and the objective after three passes
+    over that of the batch solver."""
+    lines = []
+    for name, X in streams():
+        for beta_loss, loss in (("frobenius", losses.Frobenius()), ("kullback-leibler", losses.KL())):
+            given = {"beta_loss": beta_loss, "init": "random", "random_state": 0}
+            pw.MiniBatchNMF(RANK * 2, **given, max_iter=1).fit(X[:3000])  # kernels are compiled now
+            theirs, their_time = timed(lambda given=given, X=X: MiniBatchNMF(RANK * 2, **given).fit(X))
+            target = objective(X, theirs.components_, loss)
+            ours = reaching(X, target, loss, beta_loss=beta_loss)
+            settings = {**given, "max_no_improvement": None, "tol": 0}
+            three = pw.MiniBatchNMF(RANK * 2, **settings, max_iter=3).fit(X)
+            batch = pw.NMF(RANK * 2, **given, max_iter=300).fit(X)
+            share = objective(X, three.components_, loss) / objective(X, batch.components_, loss) - 1
+            lines.append(
+                [name, beta_loss, f"{their_time:.2f} s", f"{ours:.2f} s", f"{their_time / ours:.1f}", f"{share:.2%}"]
+            )
+            print(lines[-1], flush=True)
+    return lines
+
+
+def run() -> str:
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory(dir=os.environ.get("PARTWISE_LARGE")) as folder:
+        speeds = table(["out of core", "measured", "asked"], out_of_core(Path(folder)))
+    costs = table(["blocks", "measured", "asked"], a_block())
+    header = ["data", "loss", "scikit-learn", "ours, to that objective", "times faster", "three passes, over the batch"]
+    return "\n\n".join([speeds, costs, table(header, mini_batches())])

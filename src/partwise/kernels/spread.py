@@ -1,0 +1,57 @@
+"""For tall arrays of Dask's: what is done with them as a whole. Row kernels see the rows of one block, which are
+NumPy's, and are those of `cpu`; reductions are Dask's, in an order that follows from the chunks alone."""
+
+import numpy as np
+
+from . import cpu
+from .cpu.arrays import astype, clip, difference, ldexp, minimum, plus_number, plus_scaled, scaled, times  # noqa: F401
+
+alone = cpu.alone
+
+
+def __getattr__(name):
+    """Row kernels, and NumPy itself, whose functions take arrays of Dask's."""
+    return getattr(cpu, name)
+
+
+def to_numpy(A):
+    return np.asarray(A)
+
+
+def columns(A, chosen):
+    return A[:, list(chosen)]
+
+
+def column_sums(A):
+    return np.asarray(cpu.column_sums(A))
+
+
+def column_extremes(A):
+    import dask  # noqa: PLC0415  # optional
+
+    return dask.compute(A.min(axis=0), A.max(axis=0))
+
+
+def finite_rows(A):
+    return np.atleast_1d(np.asarray(np.isfinite(A).all()))
+
+
+def equal(A, B):
+    return A is B or (A.shape == B.shape and bool((A == B).all()))
+
+
+def gram(A):
+    return np.asarray(A.T @ A)
+
+
+def inner(A, B):
+    return float((A * B).sum(dtype=np.float64))
+
+
+def sum_abs(A):
+    return float(abs(A).sum(dtype=np.float64))
+
+
+def largest_by_rows(measure, A):
+    found = A.map_blocks(lambda rows: np.full((1, 1), measure(rows)), chunks=(1, 1), dtype=np.float64)
+    return float(found.max())
