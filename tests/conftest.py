@@ -53,6 +53,8 @@ LONG = re.compile(
     r"|on_the_command_line\[1.5|worse_than_the_mean_is_below"
     r"|scikit_learn_suite.*cs[rc]_matrix|degenerate_factors\[(sparse|equal nonzeros of) items &"
     r"|promises\[order 3, mode|tensors_resume\[.*sparse"
+    r"|killed_workers|number_of_workers.*\[[14]\]|worker_may_join|test_narrow.*stated1|page_of_100000"
+    r"|(promises|converges).*(?<!-nonnegative)-streamed|(promises|converges).*streamed, plain"
     r"|test_converges.*(orthogonal|hoyer|unimodal|group_sparsity|equal_nonzeros).*admm|test_degenerate_data\[.*60"
 )
 

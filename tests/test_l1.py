@@ -159,7 +159,7 @@ def test_dead_parts_are_told():
     result = pw.factorize(w @ h, 2, loss="l1", init=start)
     assert result.fit == 0
     assert result.certificate.zero_components == (1,)
-    assert "parts that are zero: 1" in str(result.certificate)
+    assert "parts that are zero, from 1: 2" in str(result.certificate)
 
 
 def row_optimum(x, H, cost=0.0, low=0.0, high=None):

@@ -72,7 +72,7 @@ class MiniBatchNMF(NMF):
     >>> rng = np.random.default_rng(0)
     >>> H = rng.uniform(size=(3, 20))
     >>> model = pw.MiniBatchNMF(3, random_state=0)
-    >>> for _ in range(30):  # a stream
+    >>> for _ in range(100):  # a stream
     ...     model = model.partial_fit(rng.uniform(size=(100, 3)) @ H)
     >>> X = rng.uniform(size=(5, 3)) @ H
     >>> bool(np.abs(X - model.inverse_transform(model.transform(X))).max() < 0.05)

@@ -30,7 +30,18 @@ TALL = 7  # arrays as large as W that a run may hold at a time
 
 class LazyMatrix(Source):
     """A matrix in a file, of which some rows are in memory at a time: what `partwise.factorize` and `partwise.NMF` take
-    for X, from `partwise.open`."""
+    for X, from `partwise.open`.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile
+    >>> import partwise as pw
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "x.npy"
+    >>> np.save(path, np.ones((1000, 20)))
+    >>> X = pw.open(path)
+    >>> X.shape, len(X.heights)
+    ((1000, 20), 1)
+    """
 
     def __init__(self, rows: Any, memory: float, about: Table):
         self.rows, self.memory = rows, memory

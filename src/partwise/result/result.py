@@ -321,7 +321,15 @@ class Result:
         return write_report(self.in_memory(), path, **options)
 
     def in_memory(self) -> Result:
-        """The result with its factors as NumPy arrays, wherever they are."""
+        """The result with its factors as NumPy arrays, wherever they are, such as W of a Dask array.
+
+        Examples
+        --------
+        >>> import partwise as pw
+        >>> result = pw.factorize(pw.datasets.make_parts(20, 12, 3, random_state=0).X, 3)
+        >>> type(result.in_memory().W).__name__
+        'ndarray'
+        """
         return replace(self, factors=tuple(kernels.of(A).to_numpy(A) for A in self.factors))
 
     def save(self, path) -> Path:

@@ -45,6 +45,15 @@ class Streamed(Solver):
     """In each iteration H is updated from what the last pass over X said of it, and then all rows of W in one pass.
 
     `sweeps`: over each row of W for least squares, None for as many as the products with X pay for.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile
+    >>> import partwise as pw
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "x.npy"
+    >>> np.save(path, pw.datasets.make_parts(60, 20, 3, random_state=0).X)
+    >>> pw.factorize(pw.open(path), 3, random_state=0).solver
+    'Streamed(sweeps=5, extrapolate=True)'
     """
 
     sweeps: int | None = None
@@ -68,7 +77,8 @@ class Streamed(Solver):
         return beyond_least_squares(problem) or (f"Streamed cannot take {H} for H" if is_binary(H) else None)
 
     def prefer(self, problem):
-        return 0.3, "one pass over X an iteration, for data in blocks of rows"
+        score = 0.3 if problem.data.in_blocks else -1.0  # in memory all others are better
+        return score, "one pass over X an iteration, for data in blocks of rows"
 
     def configured(self, problem):
         if self.sweeps is not None or not problem.quadratic:
