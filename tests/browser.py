@@ -41,9 +41,16 @@ window.addEventListener("load", () => {
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 
 
-def use(page: Path, script: str, size=(1100, 900), scheme=LIGHT) -> dict:
-    """What a script, `(seen) => {...}`, put into `seen`, and what went wrong, `mistakes`."""
+OWN = re.compile(r'<script>\s*"use strict";.*?</script>', re.DOTALL)  # the page's
+
+
+def use(page: Path, script: str, size=(1100, 900), scheme=LIGHT, scripts: bool = True) -> dict:
+    """What a script, `(seen) => {...}`, put into `seen`, and what went wrong, `mistakes`; `scripts`: those of the page
+    run."""
     text = page.read_text(encoding="utf-8")
+    if not scripts:
+        text, count = OWN.subn("", text)
+        assert count == 1
     text = text.replace("<head>", "<head>" + FIRST, 1).replace(
         "</body>", LAST % script.rstrip().rstrip(";") + "</body>", 1
     )

@@ -155,13 +155,16 @@ def test_weights_of_the_search_are_those_of_the_result(page):
 @needs_browser
 def test_the_page_is_whole_without_scripts(page):
     """Parts, pictures and tables are in the page itself, and controls that need scripts do not show."""
-    seen = use(
-        page(of_images),
-        "(seen) => { document.documentElement.classList.remove('scripting'); "
-        "const shown = (e) => e.getClientRects().length > 0; "
-        "seen.controls = [...document.querySelectorAll('.scripted')].filter(shown).length; "
-        "seen.images = [...document.querySelectorAll('.card img')].filter(shown).length; }",
-    )
+    script = """(seen) => {
+      const shown = (e) => e.getClientRects().length > 0, all = (query) => [...document.querySelectorAll(query)];
+      seen.controls = all(".scripted").filter(shown).length;
+      seen.images = all(".card img").filter(shown).length;
+      document.querySelector('input[value="specificity"]').click();
+      seen.special = all(".card div.specificity img").filter(shown).length;
+      seen.pictures = all("main svg").filter(shown).length;
+    }"""
+    seen = use(page(of_images), script, scripts=False)
     assert seen["mistakes"] == []
     assert seen["controls"] == 0
-    assert seen["images"] == 9
+    assert seen["images"] == seen["special"] == 9
+    assert seen["pictures"] >= 2

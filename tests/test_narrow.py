@@ -53,7 +53,8 @@ def test_only_numbers_that_are_the_same(monkeypatch):
 
 
 @pytest.mark.parametrize("shape, density", [((300, 200), 0.1), ((1, 50), 0.5), ((50, 1), 0.5), ((3000, 2000), 0.3)])
-def test_columns_are_those_of_scipy(shape, density):
+def test_columns_are_those_of_scipy(shape, density, monkeypatch):
+    monkeypatch.setattr("partwise.kernels.threads.CHUNK_WORK", 1000)  # so that there are several chunks
     X = sparse.random_array(shape, density=density, format="csr", rng=np.random.default_rng(0))
     turned, known = Sparse.of(X).turned, X.tocsc()
     for name in ("indptr", "indices", "data"):

@@ -31,6 +31,11 @@ FORMS = {
     "words": (SMOOTH, tuple(f"w{j}" for j in range(50)), None, "list"),
     "wavelengths": (ROUGH, tuple(range(400, 450)), None, "curve"),
     "falling wavenumbers": (ROUGH, tuple(range(450, 400, -1)), None, "curve"),
+    "text of wavelengths": (ROUGH, tuple(f"{401 + 3.1 * j:.1f}" for j in range(50)), None, "curve"),
+    "text in even steps": (ROUGH, tuple(map(str, range(400, 900, 10))), None, "curve"),
+    "text of row numbers": (SMOOTH, tuple(map(str, range(50))), None, "list"),
+    "text of identifiers": (SMOOTH, tuple(str(7 + j * j) for j in range(50)), None, "list"),
+    "text with underscores": (SMOOTH, tuple(f"1_{j}" for j in range(50)), None, "list"),
     "numbers of genes": (SMOOTH, tuple(RNG.permutation(50).tolist()), None, "list"),
     "dates": (
         ROUGH,
@@ -111,12 +116,29 @@ def test_samples_are_ordered_by_group_and_leading_part():
         (["a"] * 3, "one for each sample: there are 30 samples, and 3 labels"),
         ("abc", "a list of one label"),
         (3, "a list"),
+        ({"a"}, "a list"),
+        ([["a"]] * 30, "a list"),
     ],
 )
 def test_labels_that_do_not_fit(labels, message, tmp_path):
     for draw in (TOPICS.plot.codes, lambda labels: TOPICS.report(tmp_path / "page.html", labels=labels)):
         with pytest.raises((ValueError, TypeError), match=message):
             draw(labels=labels)
+
+
+def test_labels_are_named_in_order():
+    groups = groups_of([10, 2, None, float("nan"), "x"], 5)
+    assert groups.names == ["2", "10", "(none)", "x"]
+    assert groups.of.tolist() == [1, 0, 2, 2, 3]
+    many = ordered(RNG.dirichlet(np.ones(3), 2000), groups_of(range(2000), 2000))[0]
+    assert len(many) == BINS
+
+
+def test_the_heat_map_begins_at_0():
+    many = pw.factorize(COUNTS, 24, max_iter=1, tol=0, structure_H="nonnegative & l1(1)", random_state=0)
+    (drawn,) = many.plot.codes(show="list").axes[0].images
+    assert drawn.get_clim()[0] == 0
+    assert drawn.get_clim()[1] == pytest.approx(drawn.get_array().max())
 
 
 def test_pictures_of_codes():
@@ -164,11 +186,15 @@ def test_the_loss_by_row_and_column(loss, store):
     found = residual_of(result, data_of(result, store(COUNTS)))
     by_row = [result.loss.value(x, y, 1.0) for x, y in zip(COUNTS, result.W @ result.H, strict=True)]
     by_column = [result.loss.value(x, y, 1.0) for x, y in zip(COUNTS.T, (result.W @ result.H).T, strict=True)]
-    assert found.losses[0] == pytest.approx(by_row, rel=1e-9, abs=1e-9)
-    assert found.losses[1] == pytest.approx(by_column, rel=1e-9, abs=1e-9)
-    assert found.losses[0].sum() == pytest.approx(result.fit)
+    assert np.sum(by_row) == pytest.approx(result.fit)
+    assert found.shares(0) == pytest.approx(np.divide(by_row, result.fit), rel=1e-9, abs=1e-9)
+    assert found.shares(1) == pytest.approx(np.divide(by_column, result.fit), rel=1e-9, abs=1e-9)
     assert 1 - found.losses[1].sum() / found.sizes[1].sum() == pytest.approx(result.explained)
-    assert found.shares(1).sum() == pytest.approx(1)
+    scaled = residual_of(
+        replace(result, factors=(1e100 * result.W, 1e100 * result.H.T)), data_of(result, 1e200 * COUNTS)
+    )
+    if loss != "huber":  # whose delta is in the units of X
+        assert scaled.shares(0) == pytest.approx(found.shares(0), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "kl"])
@@ -194,7 +220,8 @@ def test_of_large_data_some_rows_are_looked_at(monkeypatch):
 
 def test_a_users_own_loss_has_a_residual():
     result = pw.factorize(COUNTS, 2, loss=OwnHuber(0.5), max_iter=20, tol=0, random_state=0)
-    assert residual_of(result, data_of(result, COUNTS)).losses[0].sum() == pytest.approx(result.fit)
+    lost = [result.loss.value(x, y) for x, y in zip(COUNTS, result.W @ result.H, strict=True)]
+    assert residual_of(result, data_of(result, COUNTS)).shares(0) == pytest.approx(np.divide(lost, np.sum(lost)))
 
 
 def test_pictures_of_residuals():

@@ -81,7 +81,7 @@ def test_names_as_people_have_them(names, tmp_path):
     write_result(RESULT, tmp_path, feature_names=names)
     modes = json.loads((tmp_path / "result.json").read_text())["modes"]
     assert modes[1]["labels"] == [str(name) for name in names]
-    assert build(RESULT, "Title", feature_names=names)["found"]["table"]["named"] == ["features"]
+    assert build(RESULT, "Title", feature_names=names)["found"]["table"]["named"] == ["tells it apart: features"]
 
 
 def test_places_that_cannot_be_written(tmp_path, monkeypatch):
@@ -171,6 +171,7 @@ NAMES = tuple(f"s{i}" for i in range(4))
 LABELS = {
     "a line each": ("red\nblue\nred\nblue\n", None),
     "with a heading": ("colour\nred\nblue\nred\nblue\n", NAMES),
+    "one of them empty": ("red\n\nred\nblue\n", None),
     "by name": ("s3,blue\ns2,red\ns1,blue\ns0,red\n", NAMES),
     "by name, with a heading": ("sample\tcolour\ns0\tred\ns1\tblue\ns2\tred\ns3\tblue", NAMES),
 }
@@ -179,7 +180,8 @@ LABELS = {
 @pytest.mark.parametrize("text, names", LABELS.values(), ids=LABELS)
 def test_labels_of_samples_in_files(text, names, tmp_path):
     (tmp_path / "labels.csv").write_text(text)
-    assert labels_in(str(tmp_path / "labels.csv"), 4, names) == ["red", "blue"] * 2
+    expected = ["red", "" if "\n\n" in text else "blue", "red", "blue"]
+    assert labels_in(str(tmp_path / "labels.csv"), 4, names) == expected
 
 
 def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):
@@ -191,10 +193,20 @@ def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):
     assert (tmp_path / "page.html").read_bytes() == b"earlier"
 
 
-def test_labels_by_name_are_complete(tmp_path):
-    (tmp_path / "labels.csv").write_text("s0,red\ns2,blue\n")
-    with pytest.raises(ValueError, match="2 of 4 samples have no label, 's1' for one"):
-        labels_in(str(tmp_path / "labels.csv"), 4, NAMES)
+WRONG_LABELS = {
+    "s0,red\ns2,blue\n": ("2 of 4 samples have no label, 's1' for one", NAMES),
+    "s0,red\ns1,a\ns2,b\ns3,c\ns0,blue\n": ("a name stands more than once", NAMES),
+    "a,red\nb,blue\nc,red\nd,blue\n": ("the samples of X have no names: list labels alone", None),
+    "red\nblue\nred\nblue\nred\n": ("it has 5 labels, and there are 4 samples", None),
+}
+
+
+@pytest.mark.parametrize("text", WRONG_LABELS)
+def test_labels_that_are_no_labels(text, tmp_path):
+    message, names = WRONG_LABELS[text]
+    (tmp_path / "labels.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        labels_in(str(tmp_path / "labels.csv"), 4, names)
 
 
 def test_the_page_of_a_saved_result(tmp_path, monkeypatch, plain_pictures):

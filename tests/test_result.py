@@ -200,7 +200,8 @@ def test_weights_and_the_model():
     assert result.weights == pytest.approx(
         [np.linalg.norm(np.multiply.outer(np.outer(A[:, k], B[:, k]), C[:, k])) for k in (0, 1)]
     )
-    assert result.shares == pytest.approx(result.weights / result.weights.sum())
+    sums = np.array([(A[:, k].sum() * B[:, k].sum() * C[:, k].sum()) for k in (0, 1)])
+    assert result.shares == pytest.approx(sums / sums.sum())
     flat = fit(COUNTS, "frobenius")
     assert np.array_equal(flat.reconstruct(), flat.W @ flat.H)
     large = replace(result, factors=(np.ones((2000, 2)),) * 3)
@@ -247,7 +248,7 @@ def test_a_page_of_three_modes(tmp_path, plain_pictures):
     page = build(result, "Title")
     table = page["found"]["table"]
     assert table["modes"] == ["person", "nm", "day"]
-    assert table["named"] == ["nm"]  # all days are alike
+    assert table["named"] == ["highest at: nm"]  # all days are alike
     first = table["lines"][0]
     assert first["top"][0].split(", ")[0] == f"{MODES[1].labels[np.argmax(result.factors[1][:, 0])]:g}"
     assert first["used"][2] == "100.0%"
@@ -255,7 +256,7 @@ def test_a_page_of_three_modes(tmp_path, plain_pictures):
     samples = page["holders"]["top"][0]["samples"]
     assert samples[0]["name"] == f"p{np.argmax(result.factors[0][:, 0])}"
     text = result.report(tmp_path / "page.html").read_text()
-    assert "tells it apart: nm" in text and "day used" in text
+    assert "highest at: nm" in text and "day used" in text
     for options in ({"image_shape": (3, 4)}, {"columns": 2}, {"feature_names": list("abc")}):
         with pytest.raises(ValueError, match=f"{next(iter(options))} is for matrices, and X has 3 modes"):
             result.report(tmp_path / "other.html", **options)
@@ -308,7 +309,7 @@ def test_dollars_are_no_formula(tmp_path):
 def test_factorize_takes_names_of_modes(plain_pictures):
     result = fit(COUNTS, "frobenius", modes={"gene": None, "day": range(12)})
     assert result.modes == (Mode("gene"), Mode("day", tuple(range(12))))
-    assert build(result, "Title")["found"]["table"]["named"] == ["day"]
+    assert build(result, "Title")["found"]["table"]["named"] == ["highest at: day"]
     assert fit(COUNTS, "frobenius").modes == ()
     with pytest.raises(ValueError, match="the mode 'day' has size 12, and there are 3 labels for it"):
         fit(COUNTS, "frobenius", modes={"gene": None, "day": range(3)})

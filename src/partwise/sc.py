@@ -113,10 +113,14 @@ def nmf(  # noqa: PLR0913  # as scanpy's tools have it
     if not is_positive_int(n_components):
         raise ValueError(f"n_components must be a whole number >= 1, got {n_components!r}")
     loss = resolve("loss", loss)
-    warn_if_no_counts(X, loss, adata, layer)
-    if isinstance(normalize, str) and normalize == AUTO:
-        normalize = "balanced" if any(name.startswith("structure") for name in settings) else ("H", "l1")
     part = X if genes is None else X[:, genes]
+    warn_if_no_counts(part, loss, adata, layer)
+    if isinstance(normalize, str) and normalize == AUTO:
+        normalize = (
+            "balanced"
+            if any(name.startswith("structure") and settings[name] is not None for name in settings)
+            else ("H", "l1")
+        )
     result = factorize(part, n_components, loss=loss, normalize=normalize, random_state=random_state, **settings)
     adata = adata.copy() if copy else adata
     loadings = np.zeros((adata.n_vars, result.rank), result.H.dtype)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -39,25 +41,37 @@ def title_of(result: Result | None) -> str | None:
 
 def labels_in(path: str, n_samples: int, names: tuple | None) -> list[str]:
     """One label for each sample, from lines in the order of the samples, or of names and labels, separated by a tab or
-    a comma, in any order."""
+    a comma, in any order; a heading may stand above."""
     if not Path(path).is_file():
         raise ValueError(f"{path}: no such file")
     try:
-        lines = decoded(Path(path).read_bytes()).splitlines()
-    except (OSError, ValueError) as error:
+        text = decoded(Path(path).read_bytes()).rstrip()
+        delimiter = "\t" if "\t" in text else ","
+        rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text), delimiter=delimiter)]
+    except (OSError, ValueError, csv.Error) as error:
         raise ValueError(f"{path}: cannot be read as labels: {error}") from error
-    pairs = [line.replace("\t", ",", 1).partition(",") for line in lines if line.strip()]
-    if names is not None and all(comma for _, comma, _ in pairs):
-        known = {name.strip().strip('"'): label.strip().strip('"') for name, _, label in pairs}
-        if missing := [str(name) for name in names if str(name) not in known]:
-            raise ValueError(
-                f"{path}: {len(missing)} of {n_samples} samples have no label, {missing[0]!r} for one: list every "
-                "sample by its name, or all labels in order, one a line"
-            )
-        return [known[str(name)] for name in names]
-    labels = [line.strip() for line in lines if line.strip()]
+    if not all(len(row) == 2 for row in rows):
+        return labels_in_order(path, [delimiter.join(row) for row in rows], n_samples)
+    if names is None:
+        raise ValueError(f"{path}: it has names and labels, and the samples of X have no names: list labels alone")
+    return labels_by_name(path, rows, names)
+
+
+def labels_in_order(path: str, labels: list[str], n_samples: int) -> list[str]:
     if len(labels) == n_samples + 1 and labels[0] not in labels[1:]:
         labels = labels[1:]  # a heading
     if len(labels) != n_samples:
         raise ValueError(f"{path}: it has {len(labels)} labels, and there are {n_samples} samples")
     return labels
+
+
+def labels_by_name(path: str, rows: list[list[str]], names: tuple) -> list[str]:
+    known = dict(rows)
+    if len(known) < len(rows):
+        raise ValueError(f"{path}: a name stands more than once: give each sample one label")
+    if missing := [str(name) for name in names if str(name) not in known]:
+        raise ValueError(
+            f"{path}: {len(missing)} of {len(names)} samples have no label, {missing[0]!r} for one: list every sample "
+            "by its name, or all labels in order, one a line"
+        )
+    return [known[str(name)] for name in names]

@@ -139,7 +139,8 @@ def columns_by_name(given: Sequence[Mode], wanted: Sequence[Mode]) -> list[int] 
             f"X lacks {len(missing)} of the {len(old)} features that were fitted: {told}. Add them, empty or NaN where "
             "they were not measured"
         )
-    if len(set(old)) < len(old) or sum(name in set(old) for name in new) > len(old):
+    known = set(old)
+    if len(known) < len(old) or sum(name in known for name in new) > len(old):
         raise ValueError("features cannot be matched by name, since some names stand more than once: make them differ")
     places = {name: place for place, name in enumerate(new)}
     return [places[name] for name in old]

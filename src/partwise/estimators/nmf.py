@@ -262,11 +262,12 @@ class NMF(MatrixModel):
                 f"use loss={self.beta_loss!r}"
             )
         spec = self.beta_loss if self.loss is None else self.loss
-        if self.solver == "cd" and not isinstance(spec, Loss) and spec not in (2, "frobenius"):
+        loss = resolve("loss", spec)
+        if self.solver == "cd" and not loss.quadratic:
             raise ValueError(
                 f"Invalid beta_loss parameter: solver {self.solver!r} does not handle beta_loss = {spec!r}"
             )
-        return resolve("loss", spec)
+        return loss
 
     def _solver(self) -> Solver | str:
         if not isinstance(self.solver, str):

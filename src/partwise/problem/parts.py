@@ -25,6 +25,15 @@ def part_products(problem: Problem, factors: Factors) -> np.ndarray:
     return products if weight == 1 else products - (1 - weight) * (squares.T @ squares)
 
 
+def part_sums(factors: Factors, symmetric: bool | str = False) -> np.ndarray:
+    """The sum of the absolute entries of each part, `prod_i |A_i[:, k]|_1`, up to a common power of two, entries on the
+    diagonal by their weight."""
+    factors = [np.abs(np.ldexp(A, -exponent_of(float(np.abs(A).max(initial=0))))).astype(np.float64) for A in factors]
+    sums = np.prod([A.sum(axis=0) for A in factors], axis=0)
+    weight = diagonal_weight(symmetric)
+    return sums if weight == 1 else np.maximum(sums - (1 - weight) * np.square(factors[0]).sum(axis=0), 0)
+
+
 def part_norms(factors: Factors, symmetric: bool | str = False) -> np.ndarray:
     """The norm of each part, `prod_i |A_i[:, k]|`, up to a common power of two, entries on the diagonal by their
     weight."""

@@ -21,7 +21,6 @@ from ..result.forms import (
     heaviest,
     label_of,
     peaks,
-    sizes_of,
 )
 from ..result.plots.base import BLUE, ORANGE, colour_of, picture_type
 from ..result.plots.parts import draw_curve
@@ -88,6 +87,11 @@ class Looks:
             return ""
         return ", ".join(label_of(self.mode.labels, int(j)) for j in peaks(values, PEAKS))
 
+    @property
+    def heading(self) -> str:
+        """What names in a table are."""
+        return "highest at" if self.form == CURVE else "tells it apart" if self.comparable else "weighs most"
+
     def heaviest_names(self, k: int, count: int) -> str:
         """A few words for a table."""
         if self.form == LIST:
@@ -117,7 +121,7 @@ def found(result: Result, modes: tuple[Mode, ...], looks: list[Looks]) -> dict[s
 def card(result: Result, looks: list[Looks], k: int) -> dict[str, Any]:
     return {
         "part": k + 1,
-        "share": f"{sizes_of(result.factors)[k]:.1%}",
+        "share": f"{result.shares[k]:.1%}",
         "colour": colour_of(k),
         "modes": [look.card(k) for look in looks],
     }
@@ -125,7 +129,7 @@ def card(result: Result, looks: list[Looks], k: int) -> dict[str, Any]:
 
 def part_table(result: Result, modes: tuple[Mode, ...], looks: list[Looks]) -> dict[str, Any]:
     """One line a part: its share of the fit, how much of each mode it uses, how sparse it is, and what weighs most."""
-    shares, sparse = sizes_of(result.factors), sparsity(result.factors[-1].T)
+    shares, sparse = result.shares, sparsity(result.factors[-1].T)
     lines: list[dict[str, Any]] = [
         {
             "part": k + 1,
@@ -137,7 +141,7 @@ def part_table(result: Result, modes: tuple[Mode, ...], looks: list[Looks]) -> d
         }
         for k, share in enumerate(shares)
     ]
-    named = [look.mode.name for look in looks]
+    named = [f"{look.heading}: {look.mode.name}" for look in looks]
     filled = [i for i in range(len(named)) if any(line["top"][i] for line in lines)]
     for line in lines:
         line["top"] = [line["top"][i] for i in filled]
@@ -164,6 +168,7 @@ def search(look: Looks | None) -> dict[str, Any] | None:
         "names": [str(look.mode.labels[j]) for j in kept],
         "weights": base64.b64encode(levels.tobytes()).decode("ascii"),
         "rank": A.shape[1],
+        "signed": bool(look.A.min() < 0),
         "left_out": len(used) - len(kept),
         "unused": len(A) - len(used),
     }

@@ -45,7 +45,7 @@
 
   const source = document.getElementById("search-data");
   if (!source) return;
-  const { mode, names, weights, rank } = JSON.parse(source.textContent);
+  const { mode, names, weights, rank, signed } = JSON.parse(source.textContent);
   const bytes = Uint8Array.from(atob(weights), (letter) => letter.charCodeAt(0));
   const levels = new DataView(bytes.buffer);
   const lowered = names.map((name) => name.toLowerCase());
@@ -62,7 +62,7 @@
     hits.sort((a, b) => (lowered[b] === wanted) - (lowered[a] === wanted) || lowered[a].length - lowered[b].length || a - b);
     const table = document.createElement("table");
     table.createCaption().textContent = hits.length
-      ? `${hits.length} found${hits.length > MOST ? `, ${MOST} shown` : ""}; weights in percent of the largest in each part`
+      ? `${hits.length} found${hits.length > MOST ? `, ${MOST} shown` : ""}; ${signed ? "absolute " : ""}weights in percent of the largest in each part`
       : `no ${mode} with "${text}"`;
     table.caption.className = "note";
     const head = table.createTHead().insertRow();

@@ -8,6 +8,7 @@ import base64
 import hashlib
 import io
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from ..result.plots.base import figures
 
+MOST_PIXELS = 96  # along a side
 INK = "#010203"  # stands for the colour of text
 STYLE: dict[Any, Any] = {
     **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
@@ -34,7 +36,8 @@ def svg(draw: Callable[[], object], about: str) -> str:
     from matplotlib import rc_context  # noqa: PLC0415  # optional
 
     buffer = io.StringIO()
-    with rc_context(STYLE | {"svg.hashsalt": about}):
+    # a browser has glyphs for the names that matplotlib's fonts do not
+    with rc_context(STYLE | {"svg.hashsalt": about}), warnings.catch_warnings(action="ignore"):
         draw().savefig(buffer, format="svg", metadata={"Date": None})  # type: ignore[attr-defined]
     text = METADATA.sub("", NAMESPACE.sub("", HEAD.sub("", buffer.getvalue())))
     own = "p" + hashlib.sha256(text.encode()).hexdigest()[:8] + "-"  # ids of all pictures share one page
@@ -45,13 +48,18 @@ def svg(draw: Callable[[], object], about: str) -> str:
 
 def image(values: np.ndarray, largest: float | None = None) -> str:
     """A matrix as a data address: grey for what is nonnegative, white at `largest`, red and blue else."""
-    figures()
-    from matplotlib import colormaps, image  # noqa: PLC0415  # optional
+    figures()  # or the line that installs matplotlib, which brings Pillow
+    from matplotlib import colormaps  # noqa: PLC0415  # optional
+    from PIL import Image  # noqa: PLC0415
 
+    step = -(-max(values.shape) // MOST_PIXELS)
+    values = values[::step, ::step].astype(np.float64)
     top = float(np.abs(values).max(initial=0)) if largest is None else largest
-    signed = values.min(initial=0) < 0
     scaled = values / (top or 1.0)
-    colours = colormaps["RdBu_r"]((scaled + 1) / 2) if signed else colormaps["gray"](scaled)
+    if values.min(initial=0) < 0:
+        picture = Image.fromarray(colormaps["RdBu_r"]((scaled + 1) / 2, bytes=True)[..., :3]).quantize(64)
+    else:
+        picture = Image.fromarray(np.rint(255 * scaled.clip(0, 1)).astype(np.uint8))
     buffer = io.BytesIO()
-    image.imsave(buffer, colours, format="png")
+    picture.save(buffer, format="png", optimize=True)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -14,7 +14,8 @@ IMAGE, CURVE, LIST = FORMS = ("image", "curve", "list")
 SHOW = one_of(*FORMS) | None
 FEWEST = 10  # points of a curve
 SMOOTH = 0.35  # mean squared difference of neighbours, over twice the variance: 1 for noise, 0 for a line
-DATE = re.compile(r"\d{4}-\d\d")
+DATE = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d(:\d\d){0,2})?)?")
+NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 
 
 def form_of(A: np.ndarray, labels: Labels | None, image_shape=None, show: str | None = None) -> str:
@@ -39,13 +40,27 @@ def axis_of(labels: Labels | None) -> np.ndarray | None:
     """Labels as places on an axis, if they are numbers or dates that rise, or fall, throughout."""
     if not labels:
         return None
-    dates = all(DATE.match(str(label)) for label in labels)
+    text = any(isinstance(label, str) for label in labels)
+    dates = text and all(DATE.fullmatch(str(label)) for label in labels)
+    if text and not dates and not all(NUMBER.fullmatch(str(label)) for label in labels):
+        return None
     try:
-        places = np.array(labels, dtype="datetime64[s]" if dates else np.float64)  # names in a table are text
-    except ValueError:
+        places = np.array(labels, dtype="datetime64[s]" if dates else np.float64)
+    except ValueError:  # such as the 31st of February
         return None
     steps = np.diff(places).astype(np.float64)
-    return places if np.all(steps > 0) or np.all(steps < 0) else None
+    if not (np.all(steps > 0) or np.all(steps < 0)) or (text and not dates and are_numbers_of_rows(places)):
+        return None
+    return places
+
+
+def are_numbers_of_rows(places: np.ndarray) -> bool:
+    """Whether text that holds numbers is no more than names: 0, 1, 2, ... or whole numbers with gaps, as identifiers
+    have them; wavelengths in a table come in even steps, or with decimals."""
+    steps = np.diff(places)
+    if not np.array_equal(places, np.rint(places)):
+        return False
+    return bool((np.all(steps == 1) and places[0] in (0, 1)) or not np.all(steps == steps[0]))
 
 
 def is_smooth(A: np.ndarray) -> bool:
@@ -106,12 +121,6 @@ def label_of(labels: Labels | None, place: int) -> str:
         return f"#{place + 1}"
     label = labels[place]
     return f"{label:.6g}" if isinstance(label, float) else str(label)
-
-
-def sizes_of(factors) -> np.ndarray:
-    """The share of each component in the sum of the entries of the model, of their absolute values, (rank,)."""
-    sums = np.prod([np.abs(A.astype(np.float64)).sum(axis=0) for A in factors], axis=0)
-    return sums / sums.sum() if sums.sum() > 0 else sums
 
 
 def contributions(factors) -> np.ndarray:

@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ..data.names import counted
-from .forms import LIST, form_of, heaviest, sizes_of
+from .forms import LIST, form_of, heaviest, label_of
 from .statements import Statement, of_certificate, statements
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def part_table(result: Result) -> str:
     labels, A = result.names[-1], result.factors[-1]
     named = labels is not None and form_of(A, labels) == LIST
     rows = []
-    for k, share in enumerate(sizes_of(result.factors)[:MOST_PARTS]):
-        top = ", ".join(str(labels[j]) for j in heaviest(A[:, k], TOP)) if named and labels else ""
+    for k, share in enumerate(result.shares[:MOST_PARTS]):
+        top = ", ".join(label_of(labels, int(j)) for j in heaviest(A[:, k], TOP)) if named and labels else ""
         cell = f'<td style="text-align:left">{escape(top)}</td>' if named else ""
         rows.append(f"<tr><td>{k + 1}</td><td>{share:.1%}</td>{cell}</tr>")
     heading = '<th style="text-align:left">weighs most</th>' if named else ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..data.observed import Observed, observed
+from ..data.units import exponent_of
 from ..losses.base import Loss, models
 from ..problem.parts import diagonal_weight
 
@@ -26,7 +27,7 @@ class Residual:
     rows: np.ndarray  # their numbers along the first mode
     data: np.ndarray  # NaN where an entry does not count
     model: np.ndarray
-    losses: tuple[np.ndarray, ...]  # along each mode, over these rows
+    losses: tuple[np.ndarray, ...]  # along each mode, over these rows, up to a factor that all share
     sizes: tuple[np.ndarray, ...]  # what the null model would lose there
     n_rows: int  # of X
 
@@ -66,8 +67,10 @@ def residual_of(result: Result, given: Observed) -> Residual:
     data, model, counts = entries(some, factors, result.loss)
     if not diagonal_weight(result.symmetric):
         counts[np.arange(len(rows)), rows] = 0
-    null = np.full(data.shape, result.loss.null(mean_of(data, counts)))
-    losses, sizes = (summed(result.loss, data, Y, counts) for Y in (model, null))
+    unit = exponent_of(float(np.abs(data[counts > 0]).max(initial=0)))  # squares are numbers
+    x, y, loss = np.ldexp(data, -unit), np.ldexp(model, -unit), result.loss.in_units(unit)
+    null = np.full(data.shape, loss.null(mean_of(x, counts)))
+    losses, sizes = (summed(loss, x, Y, counts) for Y in (y, null))
     return Residual(rows, np.where(counts > 0, data, np.nan), model, losses, sizes, n_rows=result.shape[0])
 
 

@@ -19,7 +19,7 @@ from ..data.units import product_of_norms, unit_columns
 from ..errors import warn
 from ..losses import Loss
 from ..problem import Factors
-from ..problem.parts import diagonal_weight, part_norms
+from ..problem.parts import diagonal_weight, part_sums
 from ..problem.symmetric import pose_as
 from ..run.records import Record
 from ..structures import Structure
@@ -99,8 +99,9 @@ class Result:
 
     @property
     def shares(self) -> np.ndarray:
-        """The share of each component in the sum of their norms, where entries of X count."""
-        sizes = part_norms(self.factors, self.symmetric)
+        """The share of each component in the sum of all entries of the model, of their absolute values, where entries
+        of X count."""
+        sizes = part_sums(self.in_memory().factors, self.symmetric)
         return sizes / sizes.sum() if sizes.sum() > 0 else sizes
 
     def reconstruct(self) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ BINS = 300  # columns that are drawn; where there are more samples, each is the 
 MOST_NAMED = 30  # groups, or samples
 MOST_LETTERS = 60  # of names that stand side by side
 MOST_COURSES = 24
+NO_LABEL = "(none)"
 
 
 class Groups(NamedTuple):
@@ -31,12 +33,23 @@ def groups_of(labels, n_samples: int) -> Groups | None:
     """One label for each sample, as text."""
     if labels is None:
         return None
-    if isinstance(labels, str | bytes) or not hasattr(labels, "__len__"):
-        raise TypeError(f"labels must be a list of one label for each sample; got {labels!r}")
+    labels = getattr(labels, "values", labels)  # of a column of a frame
+    if isinstance(labels, str | bytes | Mapping | Set) or not hasattr(labels, "__len__") or np.ndim(labels) > 1:
+        raise TypeError(f"labels must be a list of one label for each sample; got {reprlib.repr(labels)}")
     if len(labels) != n_samples:
         raise ValueError(f"labels must be one for each sample: there are {n_samples} samples, and {len(labels)} labels")
-    names, of = np.unique([str(label) for label in labels], return_inverse=True)
-    return Groups(names.tolist(), of)
+    known = [NO_LABEL if str(label) in ("None", "nan", "<NA>") else label for label in labels]
+    names = sorted(set(map(str, known)), key=in_order)
+    places = {name: place for place, name in enumerate(names)}
+    return Groups(names, np.array([places[str(label)] for label in known]))
+
+
+def in_order(name: str) -> tuple:
+    """Numbers by size, before other names."""
+    try:
+        return 0, float(name), name
+    except ValueError:
+        return 1, 0.0, name
 
 
 def codes(result: Result, labels: Sequence | None = None, show=None):
@@ -71,7 +84,9 @@ def codes(result: Result, labels: Sequence | None = None, show=None):
         name_places(ax, np.arange(len(columns)) + 0.5, [label_of(result.names[0], int(i)) for (i,) in columns])
     else:
         ax.set_xticks([])
-        ax.set_xlabel(f"{result.shape[0]} samples, by their leading part", fontsize=8)
+        what = result.modes[0].name if result.modes else "samples"
+        order = "by label" if groups else "by their leading part"
+        ax.set_xlabel(f"{result.shape[0]} {what}, {order}", fontsize=8, parse_math=False)
     plain_axes(ax)
     return fig
 
@@ -95,6 +110,8 @@ def ordered(shares: np.ndarray, groups: Groups | None) -> tuple[list[np.ndarray]
     of = np.zeros(len(shares), int) if groups is None else groups.of
     order = np.lexsort((-shares.max(axis=1), leading, of))
     counts = np.bincount(of)
+    if len(counts) > BINS:  # too many to tell apart
+        return np.array_split(order, BINS), np.arange(1, BINS + 1)
     widths = np.ceil(counts * min(1.0, BINS / len(shares))).astype(int)
     columns = [
         members

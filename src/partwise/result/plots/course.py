@@ -27,7 +27,8 @@ def convergence(result: Result):
     style = {"color": BLUE, "marker": "." if len(time) < FEW else None}
     left.plot(time, [record.objective for record in result.history], **style)
     left.set(title="objective", xlabel="seconds")
-    if min(record.objective for record in result.history) > 0:
+    objectives = [record.objective for record in result.history]
+    if min(objectives) > 0 and max(objectives) > 1.01 * min(objectives):
         left.set_yscale("log")
     # gaps where a solver gives no estimate: a line across them would show values that were never there
     known = [r.stationarity if 0 < r.stationarity < np.inf else np.nan for r in result.history]

@@ -20,9 +20,10 @@ SHOWN = 4  # images that are drawn beside their model, of the worst and of typic
 
 
 def residual(result: Result, X, image_shape=None, *, show=None, missing: str | None = "nan", mask=None, weights=None):
-    """Where the model fails: the samples and features, or slices of a tensor, that most of the loss comes from; and
-    where samples are images or curves, the worst of them and typical ones beside their model. Of large data, some rows
-    are looked at, evenly chosen. A matplotlib Figure.
+    """Where the model fails: the samples and features, or slices of a tensor, that are explained worst, whose share of
+    the loss is most above their share of that of the null model; and where samples are images or curves, the worst of
+    them and typical ones beside their model. Of large data, some rows are looked at, evenly chosen. A matplotlib
+    Figure.
 
     Examples
     --------
