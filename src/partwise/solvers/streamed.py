@@ -33,6 +33,11 @@ from .palm import PALM, Effort, descend_face
 INNER = {"newton": (1, 0.0, False), "newton_kl": (3, 0.01)}  # how far rows go while they are at hand, as those solvers
 
 
+def is_plain(structure: Structure) -> bool:
+    """Nonnegative, or free, and no more."""
+    return structure.elementwise is not None and structure.elementwise.plain
+
+
 @dataclass
 class StreamedState(State):
     """`expansions[1]` is what the last pass said of H, None where the next one has to say it first."""
@@ -74,6 +79,11 @@ class Streamed(Solver):
         W, H = problem.structures
         if not (W.separable_rows and W.applies_to_new_rows) or is_binary(W):
             return f"Streamed needs a structure of W that treats all rows alike, each on its own, got {W}"
+        if problem.loss.quadratic and not problem.data.complete and not all(is_plain(s) for s in (W, H)):
+            return (  # H takes multiplicative updates there, which measured did not converge
+                "Streamed takes least squares with missing entries for factors that are nonnegative only: leave out "
+                "other structures and penalties, or pass X in memory"
+            )
         return beyond_least_squares(problem) or (f"Streamed cannot take {H} for H" if is_binary(H) else None)
 
     def prefer(self, problem):
