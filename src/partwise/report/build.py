@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..data.names import SAMPLES_AND_FEATURES, Mode, counted, factor_names, matrix_only
+from ..data.names import Mode, counted, factor_names, matrix_only
 from ..io.archive import replacing
 from ..io.write import checked_file, with_names
 from ..losses import Loss
 from ..problem.parts import diagonal_weight
 from ..result import Result
 from ..result.certificate import Optimality
-from ..result.plots.base import check_columns
+from ..result.plots.base import check_columns, named_modes
 from ..result.plots.parts import check_image_shape
 from ..result.residual import data_of
 from ..structures import NonNegative
@@ -147,12 +147,6 @@ def entries_that_count(result: Result) -> str:
     told = f"{seen:,} of {every:,} observed; the others are missing, and count neither in the fit nor in errors"
     weighted = "the loss of each is multiplied by its weight"
     return "; ".join([*([told] if result.n_missing else []), *([weighted] if result.weighted else [])])
-
-
-def named_modes(result: Result) -> tuple[Mode, ...]:
-    """The modes as the page calls them, with labels where there are any."""
-    usual = SAMPLES_AND_FEATURES if len(result.shape) == 2 else factor_names(len(result.shape))
-    return result.modes or tuple(map(Mode, usual))
 
 
 def check_pictures(result: Result, image_shape, columns) -> None:

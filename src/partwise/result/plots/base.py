@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import io
 from functools import cache
+from typing import TYPE_CHECKING
 
 from ...checks import is_positive_int
+from ...data.names import SAMPLES_AND_FEATURES, Mode, factor_names
+
+if TYPE_CHECKING:
+    from ..result import Result
 
 BLUE, ORANGE, PALE = "#3a7bbf", "#d9722e", "#bcd7ef"
 FEW = 20  # points that are marked too
@@ -48,6 +53,12 @@ def plain_axes(*axes) -> None:
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=8)
         ax.title.set_fontsize(10)
+
+
+def named_modes(result: Result) -> tuple[Mode, ...]:
+    """The modes as pictures and pages call them, with labels where there are any."""
+    usual = SAMPLES_AND_FEATURES if len(result.shape) == 2 else factor_names(len(result.shape))
+    return result.modes or tuple(map(Mode, usual))
 
 
 def colour_of(k: int) -> str:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...data.names import SAMPLES_AND_FEATURES, Mode, factor_names
 from ..forms import CURVE, IMAGE, axis_of, form_of, heaviest, label_of
 from ..residual import Residual, data_of, residual_of
-from .base import BLUE, ORANGE, new_figure, plain_axes
+from .base import BLUE, ORANGE, named_modes, new_figure, plain_axes
 from .parts import check_image_shape, draw_curve, draw_image
 
 if TYPE_CHECKING:
@@ -46,8 +45,7 @@ def residual(result: Result, X, image_shape=None, *, show=None, missing: str | N
 
 def shares(result: Result, found: Residual):
     """The largest shares of the loss along each mode, as bars."""
-    usual = SAMPLES_AND_FEATURES if len(result.shape) == 2 else factor_names(len(result.shape))
-    modes = result.modes or tuple(map(Mode, usual))
+    modes = named_modes(result)
     fig = new_figure(3.6 * len(modes), 0.8 + 0.2 * TOP)
     for m, (ax, mode) in enumerate(zip(fig.subplots(1, len(modes), squeeze=False)[0], modes, strict=True)):
         share = found.shares(m)
