@@ -1,4 +1,5 @@
-"""One Hessian for all rows: the step is what it says, and rows that it would make worse get Newton's."""
+"""One Hessian for all rows: the step is what it says, rows that it would make worse get a multiplicative update, and
+an iteration that went wrong is taken back."""
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from partwise import structures as s
 from partwise.data import as_data
 from partwise.losses import KL
 from partwise.problem import pose
-from partwise.solvers import Newton, SharedNewton, shared_newton
+from partwise.solvers import MU, Newton, SharedNewton, shared_newton
 
 RNG = np.random.default_rng(0)
 RANK = 5
@@ -55,7 +56,7 @@ def test_a_step_minimises_the_model_of_each_row(l1, ridge, monkeypatch):
 
 
 @pytest.mark.parametrize("l1, ridge", [(0.0, 0.0), (200.0, 0.0), (0.0, 5000.0)])
-def test_rows_that_a_step_makes_worse_get_newtons(l1, ridge, monkeypatch):
+def test_rows_that_a_step_makes_worse_get_a_multiplicative_update(l1, ridge, monkeypatch):
     """Where the loss rises, and where it falls by less than the penalties rise."""
     problem, state = begun(l1, ridge)
     state.points[0] = state.points[0] / 10  # where W wants to grow, were it not for the penalties
@@ -69,9 +70,48 @@ def test_rows_that_a_step_makes_worse_get_newtons(l1, ridge, monkeypatch):
         return factor
 
     monkeypatch.setattr(shared_newton, "shared_step", step)
-    updated = SharedNewton().update(problem, 0, state, np.arange(len(X))).factor
-    expected = Newton().update(problem, 0, state, np.array(worse)).factor
-    assert np.array_equal(updated[worse], expected[worse])
+    solver = SharedNewton()
+    solver.look(problem, state, 0)
+    updated = solver.update(problem, 0, state, np.arange(len(X))).factor
+    state.expansions[0] = problem.expansion(state.points, 0)
+    expected = MU().update(problem, 0, state, np.arange(len(X))).factor
+    assert updated[worse] == pytest.approx(expected[worse], rel=1e-12)
     assert not np.array_equal(updated[worse], state.points[0][worse])
     others = np.delete(np.arange(len(X)), worse)
     assert np.array_equal(updated[others], state.points[0][others])
+
+
+def test_the_objective_of_a_step_is_that_of_its_factors():
+    problem, state = begun()
+    for _ in range(12):
+        factors, objective, *_ = SharedNewton().step(problem, state)
+        assert objective == pytest.approx(problem.objective(factors), rel=1e-12)
+
+
+def test_a_step_that_went_wrong_is_taken_back_and_rows_are_looked_at(monkeypatch):
+    problem, state = begun()
+    solver = SharedNewton()
+    before = solver.step(problem, state)
+    while state.careful:
+        before = solver.step(problem, state)
+    with monkeypatch.context() as patched:
+        patched.setattr(shared_newton, "shared_step", lambda problem, state, mode, *_: 3 * state.points[mode])
+        after = solver.step(problem, state)
+        assert after.objective == before.objective
+        assert all(A is B for A, B in zip(after.factors, before.factors, strict=True))
+        assert state.careful == shared_newton.CAREFUL
+        assert solver.step(problem, state).objective < before.objective  # steps are still wrong, and no longer taken
+    assert solver.step(problem, state).objective < before.objective
+
+
+def test_curvatures_are_renewed_every_few_iterations(monkeypatch):
+    problem, state = begun()
+    solver, tangent, asked, quick = SharedNewton(), KL.tangent, [], []
+    monkeypatch.setattr(KL, "tangent", lambda *given, **more: asked.append(more["known"] is None) or tangent(*given, **more))
+    for _ in range(40):
+        careful, old = state.careful, len(asked)
+        solver.step(problem, state)
+        if careful == state.careful == 0:
+            quick += asked[old:]
+    assert len(quick) > 20
+    assert 0.2 < np.mean(quick) < 0.5  # of two looks in an iteration

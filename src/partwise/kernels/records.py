@@ -63,6 +63,14 @@ class EntryLoss(NamedTuple):
     delta: float = math.inf
 
 
+class Wanted(NamedTuple):
+    """What `expansion` gives beside the gradient, each at a price: second derivatives, one more product with X; and the
+    loss of each row, a logarithm for each entry."""
+
+    curvature: bool = True
+    losses: bool = False
+
+
 class Box(NamedTuple):
     """What holds of the entries of a factor: the weight of `|a|`, and bounds, (dim, rank) or one row for all."""
 

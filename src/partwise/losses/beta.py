@@ -19,7 +19,7 @@ from scipy.special import xlogy
 
 from .. import kernels
 from ..checks import is_number
-from ..kernels.records import EntryLoss
+from ..kernels.records import EntryLoss, Wanted
 from .base import Loss
 from .expansions import Quadratic, Reweighted, Several, Tangent, gram_of, normal_equations, with_ridge
 
@@ -166,12 +166,18 @@ class Divergence(Loss):
     def expand(self, data, factors, mode, structure):
         if self.quadratic:
             return normal_equations(data, factors, mode, structure.ridge)
-        A = factors[mode]
-        (minus, plus, curvature), _ = data.map(kernels.of(A).expansion, factors, mode, self.of_entry)
-        if ridge := structure.ridge:
+        return self.tangent(data, factors, mode, structure.ridge)[0]
+
+    def tangent(self, data, factors, mode, ridge, *, known=None, losses=False):
+        """The loss around the factors, and where they are asked for the losses of the rows. `known`: curvatures to take
+        for granted, which saves a product with X."""
+        A, wanted = factors[mode], Wanted(known is None, losses)
+        (minus, plus, *more), _ = data.map(kernels.of(A).expansion, factors, mode, self.of_entry, wanted)
+        curvature = more.pop(0) if known is None else known
+        if ridge:
             plus = kernels.of(A).plus_scaled(plus, ridge, A)
-            curvature = kernels.of(A).plus_number(curvature, ridge)
-        return Tangent(minus, plus, curvature)
+            curvature = kernels.of(A).plus_number(curvature, ridge) if known is None else known
+        return Tangent(minus, plus, curvature), *more
 
     def share(self, data, factors, complete):
         """What some rows of X, with their rows of W, say of the loss as a function of H: arrays of double precision

@@ -7,24 +7,39 @@ import numpy as np
 
 from .. import kernels
 from ..kernels.records import Box, EntryLoss
-from ..problem import Factors, Problem
-from ..structures import Structure
-from .block import State, Update
+from ..problem import Factors, Problem, largest
+from .base import Step
+from .block import Momentum, State, Update, retreat
 from .newton import Newton
 
 SWEEPS, EPS = 4, 0.05  # over a row, and the share of what its first one moved it at which it has had enough
+REFRESH = 3  # iterations that use the same curvatures
+CAREFUL = 3  # iterations that look at every row, at the beginning and after a failure
+
+
+@dataclass
+class SharedState(State):
+    curvatures: list[np.ndarray]  # of each factor, (dim, rank)
+    age: int = REFRESH  # iterations since these were computed
+    careful: int = CAREFUL  # iterations to come that look at every row
+
+    @property
+    def beta(self) -> float:
+        return 0.0 if self.careful else super().beta
 
 
 @dataclass(frozen=True)
 class SharedNewton(Newton):
     """The Hessian of KL in row i of a factor is `sum_j v_ij h_j h_j'`, `v = x / y^2`: as costly as `rank / 2` products
-    with X for all rows. Here it is taken for `D_i^1/2 C D_i^1/2`. The diagonal D_i is exact, one more product; the
-    correlations C are those of `sum_j h_j h_j' / m_j`, m_j the sum of column j of the model, which are those of every
-    row where the model is of rank one and meets X. In units of `D_i^1/2` all rows then have the Hessian C, and the
-    cyclic coordinate descent of least squares solves for them together.
+    with X for all rows. Here it is taken for `D_i^1/2 C D_i^1/2`. The diagonal D_i is exact, one more product in every
+    third iteration; the correlations C are those of `sum_j h_j h_j' / m_j`, m_j the sum of column j of the model, which
+    are those of every row where the model is of rank one and meets X. In units of `D_i^1/2` all rows then have the
+    Hessian C, and the cyclic coordinate descent of least squares solves for them together.
 
-    Rows that such a step would make worse, which are many in the first steps and hardly any later, get one of `Newton`,
-    as all do in the first one.
+    Such steps nearly always lower the objective, but for the first ones. So they are taken unseen, and the objective is
+    that of the points at which the next iteration begins, extrapolated ones too: an iteration has two products for each
+    factor, as many as multiplicative updates have. Where the objective rose, the run goes back, and for some iterations
+    looks at every row: those that a step makes worse get a multiplicative update instead.
 
     Examples
     --------
@@ -35,7 +50,8 @@ class SharedNewton(Newton):
     'SharedNewton(steps=1, extrapolate=True)'
     """
 
-    kernels: ClassVar[tuple[str, ...]] = ("newton", "hals", "expansion", "losses", "extrapolate", "numpy")
+    kernels: ClassVar[tuple[str, ...]] = ("newton", "hals", "mu", "expansion", "losses", "extrapolate", "numpy")
+    states: ClassVar[tuple[type, ...]] = (SharedState, Momentum)
 
     def supports(self, problem):
         if "newton_kl" not in problem.loss.updates:
@@ -49,20 +65,55 @@ class SharedNewton(Newton):
         better = 0.1 if problem.data.complete else -0.1  # measured: products by BLAS, and what the Hessians share
         return score + better, "Newton's method on whole rows with one Hessian for all, up to scales"
 
+    def init(self, problem, factors, tol, rng):
+        begun = super().init(problem, factors, tol, rng)
+        return SharedState(**vars(begun), curvatures=[np.zeros_like(A) for A in factors])
+
+    def step(self, problem, state):
+        if problem.separable or not problem.modes:
+            return super().step(problem, state)
+        first, known, careful = problem.modes[0], state.stationarity[:], state.careful > 0
+        for mode in problem.modes:
+            if state.expansions[mode] is None:
+                self.look(problem, state, mode)
+            new = self.update(problem, mode, state, np.arange(len(state.points[mode])))
+            state.points[mode], state.stationarity[mode], state.expansions[mode] = *new[:2], None
+            self.advance(state, mode)
+        state.age = 1 if state.age >= REFRESH else state.age + 1
+        losses = self.look(problem, state, first)
+        objective = float(losses.sum()) + problem.penalty(state.points)
+        if objective <= state.objective or careful:
+            state.factors, state.objective = tuple(state.points), objective
+            state.careful -= careful
+            if state.momentum and not careful:
+                state.momentum.succeed()
+        else:
+            retreat(state)
+            state.careful, state.age, state.stationarity[:] = CAREFUL, REFRESH, known
+        return Step(state.factors, state.objective, largest(state.stationarity))
+
+    def look(self, problem: Problem, state: SharedState, mode: int) -> np.ndarray:
+        """The loss around the points in one factor, for the next update; that of each row."""
+        old = state.curvatures[mode] if state.age < REFRESH and not state.careful else None
+        ridge = problem.structures[mode].ridge
+        found, losses = problem.loss.tangent(problem.data, state.points, mode, ridge, known=old, losses=True)
+        state.expansions[mode], state.curvatures[mode] = found, found.curvature
+        return losses
+
     def update(self, problem, mode, state, rows):
-        if problem.separable or state.objective == np.inf:
+        if problem.separable:
             return super().update(problem, mode, state, rows)
-        A, structure = state.points[mode], problem.structures[mode]
-        slopes = problem.expansion(state.points, mode).slopes(A)
+        A, structure, known = state.points[mode], problem.structures[mode], state.expansions[mode]
+        slopes = known.slopes(A)
         factor = shared_step(problem, state, mode, *slopes)
-        before, after = (row_losses(problem, state, mode, B) for B in (A, factor))
-        costs = [penalties_of(structure, B) for B in (A, factor)]
-        worse = np.flatnonzero(~(after + costs[1] <= before + costs[0]))
-        told = problem.relative_gain(structure.gains(A, *slopes))
-        if not worse.size:
-            return Update(factor, told, float(after.sum()))
-        factor[worse] = super().update(problem, mode, state, worse).factor[worse]
-        return Update(factor, told)
+        if state.careful:
+            worse = np.arange(len(A))  # of a start nothing is known
+            if state.objective < np.inf:
+                before, after = (row_objectives(problem, state, mode, B) for B in (A, factor))
+                worse = np.flatnonzero(~(after <= before))
+            power, least = problem.loss.exponent(structure.ridge > 0), np.zeros(problem.rank, A.dtype)
+            factor[worse] = kernels.of(A).mu(A, known.plus, known.minus, power, least, state.boxes[mode], worse)[worse]
+        return Update(factor, problem.relative_gain(structure.gains(A, *slopes)))
 
 
 def shared_step(problem: Problem, state: State, mode: int, slope: np.ndarray, curvature: np.ndarray) -> np.ndarray:
@@ -77,18 +128,13 @@ def shared_step(problem: Problem, state: State, mode: int, slope: np.ndarray, cu
     return np.clip(found / unit, lower, upper)
 
 
-def row_losses(problem: Problem, state: State, mode: int, A: np.ndarray) -> np.ndarray:
-    """With A in place of the factor, (dim,)."""
-    factors = [A if m == mode else B for m, B in enumerate(state.points)]
+def row_objectives(problem: Problem, state: State, mode: int, A: np.ndarray) -> np.ndarray:
+    """With A in place of the factor: the loss of each row with its penalties, (dim,)."""
+    factors, structure = [A if m == mode else B for m, B in enumerate(state.points)], problem.structures[mode]
     (losses,), _ = problem.data.map(kernels.of(A).losses, factors, mode, EntryLoss(1.0))
-    return losses
-
-
-def penalties_of(structure: Structure, A: np.ndarray) -> np.ndarray:
-    """Of each row, (dim,)."""
     entries = structure.elementwise
     assert entries is not None
-    return entries.l1 * np.abs(A).sum(axis=1) + structure.ridge / 2 * np.square(A).sum(axis=1)
+    return losses + entries.l1 * np.abs(A).sum(axis=1) + structure.ridge / 2 * np.square(A).sum(axis=1)
 
 
 def correlations(factors: Factors, mode: int) -> np.ndarray:

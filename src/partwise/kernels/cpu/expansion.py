@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import threads
+from ..records import Wanted
 from .base import aligned, compiled
 from .divergences import divergence, split
 from .panels import counts_by_itself, panel_of, tasks
@@ -27,15 +28,22 @@ from .rows import (
 )
 from .simd import FLOOR
 
-IN_CACHE = 1 << 15  # entries of a block of X, of which a handful of arrays are made
+IN_CACHE = 1 << 17  # numbers in the arrays that are made of a block of X
+CURVATURE = Wanted()
 
 
 class Expansion(NamedTuple):
-    """Results of `expansion`."""
+    """Results of `expansion`; empty: not wanted."""
 
     minus: np.ndarray
     plus: np.ndarray
     curvature: np.ndarray
+    losses: np.ndarray  # by row
+
+    @classmethod
+    def room(cls, A, wanted):
+        curvature, losses = A.shape if wanted.curvature else (0, 0), len(A) if wanted.losses else 0
+        return cls(np.empty_like(A), np.empty_like(A), np.empty(curvature, A.dtype), np.empty(losses))
 
 
 @compiled
@@ -44,12 +52,14 @@ def _expand(X, A, panel, squares, loss, out, start, stop):
     panel, row, length = room_for(X, panel, rank, longest(X, start, stop))
     sums, w, used = aligned(panel.width, A), np.empty(rank, A.dtype), no_parts(rank, A)
     a, b, q, x, y = aligned(length, A), aligned(length, A), aligned(length, A), row.x, row.y
-    minus, plus, curvature = out.minus, out.plus, out.curvature
+    minus, plus, curvature, losses = out.minus, out.plus, out.curvature, out.losses
     for i in range(start, stop):
         n, length = read_row(X, i, panel, row)
         for k in range(rank):
             w[k] = A[i, k]
         take_parts(w, row, panel, used)
+        if losses.size:
+            losses[i] = loss_of(row, loss, np.float64(base))
         split(x, y, n, length, loss, a, b, q)
         weigh(row, a)
         weigh(row, b)
@@ -63,61 +73,79 @@ def _expand(X, A, panel, squares, loss, out, start, stop):
             sums_of(b, row, panel, sums)
             for k in range(rank):
                 plus[i, k] = sums[k] + (base * plus[i, k] if apart else 0)
-        sums_of(q, row, squares, sums)
-        for k in range(rank):
-            curvature[i, k] = sums[k]
+        if curvature.size:
+            sums_of(q, row, squares, sums)
+            for k in range(rank):
+                curvature[i, k] = sums[k]
 
 
 @compiled
-def _split(x, scale, y, loss, scaled, a, b, q):
-    """Of a block of entries."""
-    for j in range(y.size):
-        scaled[j] = x[j] * scale
-    split(scaled, y, y.size, y.size, loss, a, b, q)
+def _split_rows(x, scale, y, loss, a, b, q, losses):
+    """Of a block of entries, row by row; of what has room for one row only the last row is kept."""
+    height, width = y.shape
+    scaled = np.empty(width, y.dtype)
+    for i in range(height):
+        for j in range(width):
+            scaled[j] = x[i * width + j] * scale
+        if losses.size:
+            losses[i] = divergence(scaled, y[i], width, loss)
+        split(scaled, y[i], width, width, loss, a[i], b[i % len(b)], q[i % len(q)])
+
+
+def in_blocks(X):
+    """Whether rows of X are worked on in blocks, with products by BLAS: all entries are listed and count alike."""
+    return X.full and not X.weights.size
+
+
+def blas_tasks(A, B):
+    """Boundaries of tasks with enough rows each for products to be efficient."""
+    return threads.split_evenly(len(A), len(B) * A.shape[1], threads.BLAS_WORK)
 
 
 def blocks_of(X, width, start, stop, count):
     """Rows `start` to `stop` of X, all of whose entries are listed, a few at a time, so that what is made of them stays
     in the cache: the rows, their entries, and `count` arrays for as many numbers, the same ones for all blocks, since
     memory that is new takes longer to get than to fill."""
-    height = max(1, IN_CACHE // width)
-    room = np.empty((count, min(height, stop - start) * width), X.scale.dtype)
+    height = max(1, IN_CACHE // (count * width))
+    room = np.empty((count, min(height, stop - start), width), X.scale.dtype)
     for first in range(start, stop, height):
         rows = slice(first, min(first + height, stop))
-        x = X.values[rows.start * width : rows.stop * width]
-        yield rows, x, room[:, : x.size]
+        yield rows, X.values[rows.start * width : rows.stop * width], room[:, : rows.stop - first]
 
 
-def expand_blocks(X, A, B, squares, loss, out, start, stop):
-    """`_expand` where all entries are listed and count alike: products by BLAS."""
-    width = len(B)
-    for rows, x, (y, scaled, a, b, q) in blocks_of(X, width, start, stop, 5):
-        np.matmul(A[rows], B.T, out=y.reshape(-1, width))
-        _split(x, X.scale, y, loss, scaled, a, b, q)
-        np.matmul(a.reshape(-1, width), B, out=out.minus[rows])
-        if loss.beta != 1:
-            np.matmul(b.reshape(-1, width), B, out=out.plus[rows])
-        np.matmul(q.reshape(-1, width), squares, out=out.curvature[rows])
+def expand_blocks(X, A, B, loss, out, start, stop):
+    """`_expand` for data `in_blocks`."""
+    width, plus, curved = len(B), loss.beta != 1, out.curvature.size > 0
+    squares, unused = B * B if curved else B, np.empty((1, width), A.dtype)
+    for rows, x, (y, a, *more) in blocks_of(X, width, start, stop, 2 + plus + curved):
+        b, q = more.pop(0) if plus else unused, more.pop(0) if curved else unused
+        np.matmul(A[rows], B.T, out=y)
+        _split_rows(x, X.scale, y, loss, a, b, q, out.losses[rows])
+        np.matmul(a, B, out=out.minus[rows])
+        if plus:
+            np.matmul(b, B, out=out.plus[rows])
+        if curved:
+            np.matmul(q, squares, out=out.curvature[rows])
 
 
-def expansion(X, A, others, loss):
-    """`minus` and `plus`, both (dim, rank) and >= 0, whose difference `plus - minus` is the gradient of the loss in A,
-    and its second derivatives entry by entry, of the convex part, (dim, rank)."""
-    out, whole = Expansion(np.empty_like(A), np.empty_like(A), np.empty_like(A)), counts_by_itself(X, loss.beta)
-    B = others.B
+def expansion(X, A, others, loss, wanted=CURVATURE):
+    """`minus` and `plus`, both (dim, rank) and >= 0, whose difference `plus - minus` is the gradient of the loss in A;
+    and as far as they are wanted its second derivatives entry by entry, of the convex part, (dim, rank), and the loss
+    of each row, in double precision."""
+    out, B, whole = Expansion.room(A, wanted), others.B, counts_by_itself(X, loss.beta)
     if loss.beta == 1:
         out.plus[:] = others.sums()
-    if X.full and not X.weights.size:
-        work = tasks(X, B, whole, np.arange(A.shape[0]), 4 * A.shape[1])
-        threads.map_chunks(partial(expand_blocks, X, A, B, B * B, loss, out), work)
-        return tuple(out), ()
-    panel = panel_of(X, B, whole)
-    squares = panel._replace(B=panel.B * panel.B, H=panel.H * panel.H)
-    threads.map_chunks(
-        lambda i, j: _expand(X, A, panel, squares, loss, out, i, j),
-        tasks(X, B, whole, np.arange(A.shape[0]), 4 * A.shape[1]),
-    )
-    return tuple(out), ()
+    if in_blocks(X):
+        threads.map_chunks(partial(expand_blocks, X, A, B, loss, out), blas_tasks(A, B))
+    else:
+        panel = panel_of(X, B, whole)
+        squares = panel._replace(B=panel.B * panel.B, H=panel.H * panel.H)
+        boundaries = tasks(X, B, whole, np.arange(A.shape[0]), 4 * A.shape[1])
+        threads.map_chunks(partial(_expand, X, A, panel, squares, loss, out), boundaries)
+    if wanted.losses and loss.beta == 1:
+        out.losses[:] += linear_terms(X, A, others)
+    given = (True, True, *wanted)
+    return tuple(array for array, is_wanted in zip(out, given, strict=True) if is_wanted), ()
 
 
 @compiled
@@ -136,35 +164,36 @@ def _losses(X, A, panel, loss, out, start, stop):
 
 
 @compiled
-def _block_losses(x, scale, y, scaled, loss, out):
+def _block_losses(x, scale, y, loss, out):
     """The divergences of rows of a block, and how many positive entries of it have a model of 0."""
-    width, missed = y.size // out.size, 0
-    for j in range(y.size):
-        scaled[j] = x[j] * scale
-    for j in range(y.size):
-        missed += y[j] <= FLOOR * scaled[j] and scaled[j] > 0
-    for i in range(out.size):
-        out[i] = divergence(scaled[i * width :], y[i * width :], width, loss)
+    height, width = y.shape
+    scaled, missed = np.empty(width, y.dtype), 0
+    for i in range(height):
+        for j in range(width):
+            scaled[j] = x[i * width + j] * scale
+        for j in range(width):
+            missed += y[i, j] <= FLOOR * scaled[j] and scaled[j] > 0
+        out[i] = divergence(scaled, y[i], width, loss)
     return missed
 
 
 def block_losses(X, A, B, loss, out, start, stop):
-    """`_losses` where all entries are listed and count alike: products by BLAS."""
+    """`_losses` for data `in_blocks`."""
     missed = 0
-    for rows, x, (y, scaled) in blocks_of(X, len(B), start, stop, 2):
-        np.matmul(A[rows], B.T, out=y.reshape(-1, len(B)))
-        missed += _block_losses(x, X.scale, y, scaled, loss, out[rows])
+    for rows, x, (y,) in blocks_of(X, len(B), start, stop, 1):
+        np.matmul(A[rows], B.T, out=y)
+        missed += _block_losses(x, X.scale, y, loss, out[rows])
     return missed
 
 
 def losses(X, A, others, loss):
     """The loss of each row, in double precision; their sum, and how many positive entries of X have a model of 0."""
     B, whole, out = others.B, counts_by_itself(X, loss.beta), np.empty(len(A))
-    if X.full and not X.weights.size:
-        one = partial(block_losses, X, A, B, loss, out)
+    if in_blocks(X):
+        missed = threads.map_chunks(partial(block_losses, X, A, B, loss, out), blas_tasks(A, B))
     else:
         one = partial(_losses, X, A, panel_of(X, B, whole), loss, out)
-    missed = threads.map_chunks(one, tasks(X, B, whole, np.arange(A.shape[0]), A.shape[1]))
+        missed = threads.map_chunks(one, tasks(X, B, whole, np.arange(A.shape[0]), A.shape[1]))
     total = float(out.sum())
     if loss.beta == 1:
         total += linear_term(X, A, others)
