@@ -350,7 +350,8 @@ def test_json_and_quiet(tmp_path, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_writes_what_was_found(signum, tmp_path):
     """A real signal to a real process."""
     np.save(tmp_path / "x.npy", make_parts(400, 300, 10, noise=0.3, random_state=0).X)

@@ -67,6 +67,7 @@ def test_rows_are_as_good_as_nonnegative_least_squares(H, noise, store):
     assert result.W.min() >= 0
 
 
+@pytest.mark.slow
 @parts
 def test_single_precision_does_not_square_the_condition_number(H):
     X, H = data_for(H, 1e-3).astype(np.float32), H.astype(np.float32)

@@ -359,6 +359,7 @@ def test_no_unit_is_too_extreme(unit):
     assert model.reconstruction_err_ / unit == pytest.approx(error, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_bounds_set_the_unit_of_their_factor():
     """float32 has no room for a product of two square roots of 1e30 and a known part of size 1."""
     for unit in (1e-30, 1e30):
@@ -372,6 +373,7 @@ def test_numbers_out_of_reach_are_an_error():
         pw.factorize(X.astype(np.float32), 3, init=(1e30 * PLANTED.W, 1e-30 * PLANTED.H), max_iter=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [1e-30, 1e30])
 def test_units_do_not_matter_in_float32(unit):
     with warnings.catch_warnings():

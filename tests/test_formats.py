@@ -474,6 +474,7 @@ def valid(tmp_path_factory):
     return contents
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_damage_gives_a_table_or_a_sentence(data, valid, tmp_path_factory):

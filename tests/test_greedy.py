@@ -52,6 +52,7 @@ def blocks(n, rank, rng):
 # -- what a run is ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("float32")
 @PAIRS
 @pytest.mark.parametrize("polish", ["each", "end", None])
 @pytest.mark.parametrize("weights", ["diagonal", "full"])
@@ -172,6 +173,7 @@ def test_with_polish_it_is_as_good_as_the_best_of_twenty_starts(kind, seed):
         assert fit(Y, 8).relative_error <= within * best_of(Y, 8)
 
 
+@pytest.mark.slow
 def test_structureless_noise_may_stay_open_with_both_bounds_in_order():
     Y = np.random.default_rng(0).uniform(size=(30, 25))
     path = fit(Y, 4).path
@@ -183,6 +185,7 @@ def test_structureless_noise_may_stay_open_with_both_bounds_in_order():
 # -- where it ends ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("polish", ["each", None])
 def test_it_stops_where_no_part_is_left(dtype, polish):
@@ -214,6 +217,7 @@ ODD = {
 }
 
 
+@pytest.mark.slow_cases("float32")
 @PAIRS
 @pytest.mark.parametrize("Y", ODD.values(), ids=ODD)
 @pytest.mark.parametrize("symmetric", [False, True, "off-diagonal"])
@@ -263,6 +267,7 @@ def test_parts_that_become_superfluous_make_room(seed):
         assert result.rank == 8
 
 
+@pytest.mark.slow
 def test_small_losses_beside_large_data():
     """The loss is a difference of large sums, unless it is looked at entry by entry."""
     Y = np.zeros((600, 800))
@@ -394,6 +399,7 @@ def test_large_sparse_data_stay_sparse(symmetric, monkeypatch):
 # -- one more part ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_what_one_more_part_could_gain(symmetric, dtype):

@@ -410,6 +410,7 @@ def test_least_squares_scores_are_the_noise_at_the_planted_rank(blocks):
     assert scores[15] > 1.05 * scores[3]
 
 
+@pytest.mark.slow
 def test_scores_of_counts_are_lowest_at_the_planted_rank():
     signal, rng = planted((300, 200), 2, 0.2)
     signal *= 3

@@ -149,6 +149,7 @@ def test_sparse_and_dense_data_give_the_same():
     assert np.allclose(one.W, two.W, atol=1e-12) and np.allclose(one.H, two.H, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_float32_stays_float32():
     H, X = planted(shape=(60, 40))
     one, two = (pw.factorize(X.astype(kind), len(H), loss="huber", random_state=0) for kind in (np.float64, np.float32))
@@ -157,6 +158,7 @@ def test_float32_stays_float32():
     assert two.objective == pytest.approx(one.objective, rel=1e-2)
 
 
+@pytest.mark.slow_cases("PALM")
 @pytest.mark.parametrize("solver", [solvers.Newton(), solvers.HALS(), solvers.GCD(), solvers.PALM()], ids=repr)
 def test_only_observed_entries_count(solver):
     """What is not observed may be anything, and a row goes where SciPy finds its minimum."""

@@ -282,6 +282,7 @@ def test_what_is_no_sparse_tensor_gets_a_sentence(coords, values, shape, sentenc
         pw.SparseTensor(coords, values, shape)
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 def test_entries_that_add_up_to_infinity_are_infinite(kind):
     large = 0.6 * np.finfo(kind).max

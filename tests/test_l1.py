@@ -77,6 +77,7 @@ def test_a_zero_weight_that_is_none(weight):
 # -- 0/1 data ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("unit", [1.0, 12.0])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -201,6 +202,7 @@ def test_exact_blocks_leave_empty_rows_alone():
         assert result.fit == pytest.approx(loss.value(X, result.W @ result.H))
 
 
+@pytest.mark.slow
 def test_exact_blocks_in_float32():
     X = SPOILT.X[:40, :30].astype(np.float32)
     result = pw.factorize(X, 4, loss="l1", solver=pw.solvers.WeightedMedian(exact_blocks=True), random_state=0)
@@ -245,6 +247,7 @@ def test_the_certificate_speaks_of_entries():
 # -- the rest of the house -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_new_rows_are_projected_by_the_same_loss_each_on_its_own(store):
     model = pw.NMF(5, loss="l1", random_state=0).fit(store(SPOILT.X))

@@ -128,6 +128,7 @@ def test_storage_does_not_matter(method, loss):
         np.testing.assert_array_equal(found[2].counted, expected[2].counted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "loss"), LOSSES)
 def test_tensors(method, loss):
     """Both ways to store one; halves are small, and any rank is fitted."""

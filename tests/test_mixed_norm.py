@@ -205,6 +205,7 @@ def test_a_jump_takes_what_the_other_columns_leave():
         assert sums_of(B)[1] == pytest.approx(budget - 3 / math.sqrt(5), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_single_precision_is_kept():
     rng = np.random.default_rng(0)
     for A in (kind(rng, (30, 4)).astype(np.float32) for kind in KINDS.values()):

@@ -193,6 +193,7 @@ def test_symmetric_matrices_with_nothing_to_find(Q):
     assert atom.status == "closed"
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype, off", [(np.float64, 9e-11), (np.float32, 8e-6)])
 def test_bounds_hold_where_symmetry_is_rounded(dtype, off):
     for seed in range(20):
@@ -220,6 +221,7 @@ def test_units_do_not_matter(exponent):
     assert atom.value == pytest.approx(plain.value * 10.0**exponent, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_sparse_and_float32_matrices(symmetric):
     Q = gradient((30, 30))
@@ -344,6 +346,7 @@ tensors_of = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.one_of(*tensors_of))
 def test_any_tensor_gets_a_true_answer(Q):

@@ -119,6 +119,7 @@ BOUNDS = [5e-324, 1e-310, 1e-200, 1e-90, 1e-44, 1e-36, 1e-10, 1e15, 1e30, 1e38, 
 SMALL = RNG.uniform(0.1, 1, size=(6, 2)) @ RNG.uniform(0.1, 1, size=(2, 5))
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_bounds_of_any_size_leave_the_report_true(loss, dtype):
@@ -141,6 +142,7 @@ def test_bounds_of_any_size_leave_the_report_true(loss, dtype):
                 assert np.array_equal(result.W, free.W)
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("end", ["smallest", "largest"])
@@ -230,6 +232,7 @@ def test_slopes_that_are_no_numbers_are_never_called_stationary(monkeypatch, spo
         assert not result.certificate.stationary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [Frobenius(), losses.KL(), losses.ItakuraSaito(), losses.Beta(1.5)], ids=str)
 @pytest.mark.parametrize("structure", [s.NonNegative(), s.Box(0.1, 0.7) & s.L1(0.01)], ids=["nonnegative", "box"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
@@ -255,6 +258,7 @@ def test_single_precision_is_reported_in_double(loss, structure, store):
     assert result.certificate.stationarity == pytest.approx(truth.stationarity(factors), rel=1e-4, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", [s.Simplex(per="component"), s.UnitNorm(), s.Sparse(3)], ids=str)
 def test_tied_entries_in_single_precision_are_stationary_by_double(structure):
     """A sum of 1 by single precision is not one by double; that is no gain."""

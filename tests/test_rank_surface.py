@@ -160,6 +160,7 @@ def test_the_command_refuses_in_one_line(options, message, tmp_path, capsys, mon
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_ctrl_c_writes_what_is_known_and_a_checkpoint_goes_on(tmp_path, capsys, monkeypatch, plain_pictures):
     np.save(tmp_path / "x.npy", X)
     words, kept = ["rank", str(tmp_path / "x.npy"), *SHORT], str(tmp_path / "kept")
@@ -311,6 +312,7 @@ def test_without_a_seed_every_search_has_its_own():
     assert not np.array_equal(one.selection_.curves, two.selection_.curves)
 
 
+@pytest.mark.slow
 def test_clones_copies_pipelines_and_grids():
     pipe = make_pipeline(MinMaxScaler(), pw.NMF("auto", random_state=0))
     assert clone(pipe).fit_transform(X).shape[0] == 40

@@ -154,6 +154,7 @@ def test_no_line_is_drawn_where_a_solver_gives_no_stationarity():
     assert line.get_marker() == "."
 
 
+@pytest.mark.slow
 def test_a_page_of_100000_samples_is_small(tmp_path):
     rng = np.random.default_rng(0)
     factors = rng.gamma(0.3, size=(100_000, 20)), rng.gamma(0.1, size=(30_000, 20))

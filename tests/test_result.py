@@ -93,6 +93,7 @@ def test_units_do_not_matter(loss, unit):
     assert scaled.explained == pytest.approx(plain.explained, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 def test_single_precision_says_the_same(loss):
     X = positive(loss)
@@ -127,6 +128,7 @@ def test_where_there_is_nothing_to_explain(name, loss, store):
     assert bad.explained < 0.8
 
 
+@pytest.mark.slow
 def test_worse_than_the_mean_is_below_zero():
     held = s.Fixed(np.eye(2, 12) + 1e-3)
     assert fit(COUNTS, "kl", structure_H=held).explained < 0

@@ -146,6 +146,7 @@ def test_rows_fall_to_where_the_weighted_objective_is_stationary(kernel, kind, b
     assert np.all(slope[~free] >= -1e-7 * scale[~free])
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_least_squares_on_observed_entries_is_that_of_every_row_by_itself(dtype):
     rng = np.random.default_rng(1)
@@ -242,6 +243,7 @@ def test_smoothed_differences_leave_missing_entries_out(together):
 # -- sums of X ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_sums_of_stored_numbers(dtype):
     X = np.random.default_rng(5).normal(size=(DIM, OTHER)).astype(dtype)

@@ -26,6 +26,7 @@ PLANTED = make_parts(20, 15, 3, noise=0.1, random_state=0)
 RESULT = pw.factorize(PLANTED.X, 3, random_state=0, n_init=2)
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize(
     "options",
     [

@@ -89,6 +89,7 @@ def test_ranks_within_noise_are_given_more_patience():
     assert order == [1, 2, 3, 4, 5, 6, 7] and tried(losses.get, range(1, 10)) == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_skewed_data_are_searched_to_the_end():
     """A wild prediction at 3 and 4 parts does not end it, nor do large entries that were left out hide that 5 fit."""
     rng = np.random.default_rng(2)
@@ -149,12 +150,14 @@ SPECTRA = (DATA.W @ DATA.H + 0.02) * np.random.default_rng(0).gamma(20, 1 / 20, 
 LOSSES = ["frobenius", "kl", 1.5, "itakura-saito", "l1", "huber"]
 
 
+@pytest.mark.slow_cases("^(?!kl)")
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss(loss):
     found = pw.select_rank(SPECTRA if loss == "itakura-saito" else X, 6, loss=loss, **FEW)
     assert (5 if loss == "itakura-saito" else 4) in found.window and found.result.rank == found.rank
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("store", [sparse.csr_array, sparse.csc_matrix, np.asfortranarray, list, np.float32])
 def test_every_storage(store):
     assert pw.select_rank(store(X), 6, **FEW).rank == 4
@@ -231,6 +234,7 @@ def test_ranks_beyond_the_window_do_not_matter(found):
     same(found, pw.select_rank(X, [*range(1, 8), 20, 25]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("data", "loss"), [(X, "frobenius"), (COUNTS, "kl")], ids=["least squares", "counts"])
 @pytest.mark.parametrize("unit", [2.0**-400, 1e-3, 7.0, 1e200])
 def test_units_do_not_matter(data, loss, unit):
@@ -303,6 +307,7 @@ def test_no_end_where_there_are_no_more_ranks():
     assert found.no_end and "ask for more" not in found.sentence and "more could be X itself" in found.sentence
 
 
+@pytest.mark.slow
 def test_an_end_where_what_is_left_is_next_to_nothing():
     """Without noise the error falls for ever, by less and less, and further parts are any."""
     found = pw.select_rank(pw.datasets.make_parts(60, 40, 3, random_state=0).X, 5)
@@ -349,6 +354,7 @@ def test_fewer_that_come_again(found):
     assert "but from 5 on parts differ" in other.sentence  # of 3 and 4 that is not known
 
 
+@pytest.mark.slow
 def test_counts_that_vary_as_poisson():
     """Predictions of a fit are worse than the truth, here by 4.6%, and that is taken off: the mean of 20 searches is
     known to 1.2%."""
@@ -356,6 +362,7 @@ def test_counts_that_vary_as_poisson():
     assert abs(np.mean([pw.select_rank(draw, 1, loss="kl").dispersion for draw in draws]) - 1) < 0.035
 
 
+@pytest.mark.slow
 def test_counts_that_vary_more_than_poisson():
     rng = np.random.default_rng(0)
     mean = pw.datasets.make_parts(120, 80, 4, random_state=0).X
@@ -552,6 +559,7 @@ POOR = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POOR)
 def test_poor_data(name):
     data, words = POOR[name]

@@ -99,6 +99,7 @@ def test_starts_that_do_not_know_the_structure_say_so(init):
         pw.factorize(PLANTED.X, 4, init=init, structure_W=s.NonNegative() & s.Sparse(2))
 
 
+@pytest.mark.slow_cases("60")
 @pytest.mark.parametrize(
     "X", [np.zeros((6, 5)), PLANTED.X[:1], PLANTED.X[:, :1], PLANTED.X - 1], ids=lambda X: str(X.shape)
 )
@@ -116,6 +117,7 @@ def test_degenerate_data(X, W):
 # -- results -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @ignore_unfinished
@@ -167,6 +169,7 @@ def test_parts_that_are_given_stay_and_others_are_sparse():
     assert result.certificate.feasible
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", [s.Free(), s.NonNegative()], ids=str)
 def test_a_smooth_part_is_smoother(structure):
     X = PLANTED.X + 0.3 * np.random.default_rng(0).standard_normal(PLANTED.X.shape)
@@ -263,6 +266,7 @@ def test_a_run_that_is_called_off_ends_with_descent_too():
     assert early.objective == pytest.approx(0.5 * np.square(PLANTED.X - early.W @ early.H).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stated", [s.Binary() & s.Simplex(), s.Binary() & s.Sparse(1) & s.UnitNorm(per="item")], ids=str
 )
@@ -313,6 +317,7 @@ def symmetric_parts(H):
     return np.maximum((H + H[:, ::-1]) / 2, 0)
 
 
+@pytest.mark.slow
 def test_a_users_own_projection_has_the_last_word():
     result = pw.factorize(PLANTED.X, 4, structure_H=s.Projection(symmetric_parts), random_state=0, n_init=1)
     assert np.array_equal(result.H, symmetric_parts(result.H))
@@ -438,15 +443,18 @@ def exact_error(seed, pair):
     return float(np.sqrt(np.mean(np.square(X - result.W @ result.H))))
 
 
+@pytest.mark.slow
 def test_an_exact_dictionary_is_found():
     assert exact_error(0, (0.1, 1.0)) < 1e-10
 
 
+@pytest.mark.slow
 def test_atoms_are_recovered_from_few_noisy_samples():
     X, D = noisy_dictionary(0, 400)
     assert recovered(D, pw.Dictionary(50, nonzeros=3, random_state=0).fit(X).components_) >= 0.88
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codes", [LIMBS, LIMBS & s.EqualNonzeros(5)], ids=str)
 def test_swimmer_is_taken_apart_into_its_groups(codes):
     result = pw.factorize(SWIMMER.X, 17, structure_W=codes, structure_H=TORSO, random_state=0, tol=1e-6)

@@ -47,6 +47,7 @@ def test_the_logarithm_is_that_of_numpy():
     assert np.allclose([logarithm(value) for value in x], np.log(x), rtol=4e-16, atol=4e-16)
 
 
+@pytest.mark.slow_cases("float32")
 @betas
 @stores
 @pytest.mark.parametrize("mode", [0, 1])

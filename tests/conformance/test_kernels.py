@@ -64,6 +64,7 @@ def test_hals_is_cyclic_coordinate_descent(box):
     assert np.allclose(new, expected, atol=1e-12)
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_hals_gives_each_row_the_sweeps_it_needs(dtype):
     """A row ends when a sweep moves it by at most eps of its first one, whatever its neighbours do."""
@@ -176,6 +177,7 @@ def test_a_dead_partner_leaves_only_the_penalty():
         assert np.array_equal(new[:, 2], A[:, 2] if expected is None else np.full(DIM, expected))
 
 
+@pytest.mark.slow
 def test_bounds_are_met_exactly_in_float32():
     A, gram, cross, full = setting(upper=0.3, dtype=np.float32)
     new, _ = kernels.of(A).hals(A, cross, gram, full, np.arange(RANK), (5, 0.0), np.arange(DIM))
@@ -183,6 +185,7 @@ def test_bounds_are_met_exactly_in_float32():
     assert new.dtype == np.float32
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("rank", [1, 8, 9, 20, 33, 49, 100])
 def test_products(rank, dtype):
@@ -217,6 +220,7 @@ def test_sparse_products_with_long_indices_and_read_only_arrays(kernel):
     assert np.allclose(product, (S.T if turned else S) @ B)
 
 
+@pytest.mark.slow
 def test_memory_with_gaps_is_refused_not_misread():
     S = sparse.random_array((30, 20), density=0.2, format="csr", rng=RNG)
     gaps = np.zeros(2 * S.nnz)[::2]
@@ -228,6 +232,7 @@ def test_memory_with_gaps_is_refused_not_misread():
         kernels.of(B).sparse_product(rows_of(S), B.astype(np.float32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [1, 9, 40])
 def test_numbers_of_single_precision_are_multiplied_in_double(rank):
     S = sparse.random_array((30, 20), density=0.2, format="csr", rng=RNG).astype(np.float32)

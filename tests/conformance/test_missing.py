@@ -99,9 +99,11 @@ QUICK = re.compile(
 )
 
 
-def sampled(triples):
-    """All of them, most marked as slow."""
-    marks = {name: () if QUICK.fullmatch(name) else pytest.mark.slow for name in triples}
+def sampled(triples, slow=None):
+    """All of them, most marked as slow: those of solvers with the name `slow` too."""
+    marks = {
+        name: () if QUICK.fullmatch(name) and not name.endswith(f"-{slow}") else pytest.mark.slow for name in triples
+    }
     cases = [pytest.param(*triple, id=name, marks=marks[name]) for name, triple in triples.items()]
     return pytest.mark.parametrize("problem, solver", cases)
 
@@ -128,7 +130,7 @@ LONG = re.compile(
 CONVERGING = {name: triple for name, triple in COMPATIBLE.items() if not LONG.fullmatch(name)}
 
 
-@sampled(CONVERGING)
+@sampled(CONVERGING, slow="mu_extrapolated")
 def test_converges_to_a_stationary_point(problem, solver):
     tol = 1e-3
     result = run(problem, solver, max_iter=20000, tol=tol)

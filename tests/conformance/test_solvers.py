@@ -175,21 +175,27 @@ class Walk:
         assert same(Walk(self.problem, self.solver, 10).factors[-1], self.factors[10])
 
 
+# variants of solvers run without further structures, and tensors with a few
+@pytest.mark.slow_cases(
+    r"(?<!-nonnegative)-(hals, shuffled|cd|(gcd|newton|newton_kl), plain|streamed)$|streamed, plain$"
+)
+@pytest.mark.slow_cases("sparse & (orthogonal|hoyer)-palm$")
+@pytest.mark.slow_cases("^order 3, mode|^order 4(?!: (frobenius|kl|l1)-nonnegative-)")
+@pytest.mark.slow_cases(
+    "^order 3: (?!(frobenius|kl|l1|beta)-nonnegative-|frobenius-(box|fixed|simplex|pattern).*palm$)"
+)
 @pytest.mark.covering(shown=shown)
 @triples
 def test_steps_keep_their_promises(problem, solver):
     Walk(problem, solver).check()
 
 
-# descent within structures that tie entries is how `admm` ends, too
-CONVERGING = [
-    pytest.param(*triple, id=name, marks=pytest.mark.slow if name.endswith("-palm") else ())
-    for name, triple in COMPATIBLE.items()
-]
-
-
+# variants of solvers, tensors and multiplicative updates take long; descent within structures that tie entries is how
+# `admm` ends, too
+@pytest.mark.slow_cases("-palm$|^order|(plain|shuffled|-cd|-mu|mu_extrapolated|thorough)$|(?<!-nonnegative)-streamed$")
+@pytest.mark.slow_cases("(orthogonal|hoyer|unimodal|group_sparsity|equal_nonzeros).*admm$")
 @pytest.mark.covering(shown=shown)
-@pytest.mark.parametrize("problem, solver", CONVERGING)
+@triples
 def test_converges_to_a_stationary_point(problem, solver):
     """`tol` is met by the problem's own measure, recomputed."""
     tol = 1e-3
@@ -276,6 +282,7 @@ def in_both_types():
 BOTH_TYPES = [case for case in in_both_types() if case[2][0].modes and refusal(case[1], case[2][0]) is None]
 
 
+@pytest.mark.slow_cases("^(?!nonnegative-hals$)")
 @pytest.mark.parametrize("solver, problems", [case[1:] for case in BOTH_TYPES], ids=[case[0] for case in BOTH_TYPES])
 def test_float32_agrees_with_float64(solver, problems):
     double, single = problems
@@ -285,6 +292,7 @@ def test_float32_agrees_with_float64(solver, problems):
     assert [s.violation(A) for s, A in zip(single.structures, two.factors, strict=True)] == [0, 0]
 
 
+@pytest.mark.slow_cases(r"^(?!0\.3-hals$)")
 @pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
 @pytest.mark.parametrize("noise", [0.3, 0.006])
 def test_float32_is_honest(solver, noise):

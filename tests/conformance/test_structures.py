@@ -109,6 +109,7 @@ def test_violation_is_the_largest_excess(stated):
         assert structure.violation(A) == pytest.approx(0.25)
 
 
+@pytest.mark.slow
 @structures
 def test_units_are_followed(stated):
     """g(A) / 2**4 is the rescaled structure's value of A / 2**2, and feasible sets match."""
@@ -182,6 +183,7 @@ def test_constructors_take_what_a_user_may_say(name):
     assert list(inspect.signature(registry.STRUCTURES[name]).parameters) == PARAMETERS[name]
 
 
+@pytest.mark.slow
 @structures
 def test_float32_stays_float32(stated):
     A = POINTS[0].astype(np.float32)

@@ -90,6 +90,7 @@ def mttkrp(T, factors, mode):
     return np.einsum(T, range(T.ndim), *pairs, [mode, T.ndim])
 
 
+@pytest.mark.slow_cases("float32")
 @storages
 @orders
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -143,6 +143,7 @@ def test_linear_programs_see_the_weights_of_listed_zeros(weights, best):
     assert found[0, 0] == pytest.approx(best)
 
 
+@pytest.mark.slow_cases("mu")
 @pytest.mark.parametrize("solver", [solvers.Newton(), solvers.MU(extrapolate=True)], ids=["newton", "mu"])
 def test_least_squares_on_observed_entries_only(solver):
     mask = np.random.default_rng(1).uniform(size=MATRIX.shape) < 0.6
