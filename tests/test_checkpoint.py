@@ -353,6 +353,7 @@ def test_nonsense_in_a_checkpoint_is_refused(field, value, tmp_path):
         run(resume=path, n_init=1)
 
 
+@EACH
 @pytest.mark.parametrize("field", ["points", "origins", "momentum", "objective", "stationarity", "factors"])
 @pytest.mark.parametrize("value", [3, "x", {"list": []}, {"list": ["x", "y"]}])
 def test_nonsense_in_the_state_of_a_solver_is_refused(field, value, tmp_path):

@@ -13,6 +13,8 @@ from partwise.kernels import threads
 from partwise.problem import gram_of
 from partwise.solvers.exact_rows import dependent
 
+from .covering import PAIRS
+
 T = np.linspace(0, 1, 60)
 RNG = np.random.default_rng(0)
 
@@ -54,6 +56,7 @@ def model_of(H, **options):
     return model
 
 
+@PAIRS
 @parts
 @pytest.mark.parametrize("noise", [0.0, 1e-3, 0.1])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])

@@ -368,9 +368,11 @@ def test_bounds_set_the_unit_of_their_factor():
             assert result.relative_error < 0.02
 
 
-def test_numbers_out_of_reach_are_an_error():
+@pytest.mark.slow_cases("float32")
+@pytest.mark.parametrize("dtype, size", [(np.float64, 1e200), (np.float32, 1e30)])
+def test_numbers_out_of_reach_are_an_error(dtype, size):
     with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="not a finite number"):
-        pw.factorize(X.astype(np.float32), 3, init=(1e30 * PLANTED.W, 1e-30 * PLANTED.H), max_iter=5)
+        pw.factorize(X.astype(dtype), 3, init=(size * PLANTED.W, PLANTED.H / size), max_iter=5)
 
 
 @pytest.mark.slow

@@ -425,6 +425,7 @@ def test_tables_of_zeros_are_kept_sparse(tmp_path):
     assert np.array_equal(table.X.toarray(), Z.toarray())
 
 
+@pytest.mark.slow
 def test_a_million_columns(tmp_path):
     (tmp_path / "x.csv").write_text(",".join(["1"] * 1_000_000) + "\n" + ",".join(["2"] * 1_000_000))
     assert read(tmp_path / "x.csv").X.shape == (2, 1_000_000)

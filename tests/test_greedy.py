@@ -24,7 +24,7 @@ from partwise.problem.symmetric import pose_as
 from partwise.solvers import Greedy
 from partwise.solvers.weights import mixed, weighted
 
-from .covering import EACH, PAIRS
+from .covering import EACH, PAIRS, seeds
 from .trials.data import Tensor
 
 X = make_parts(40, 30, 6, zeros=0.5, noise=0.05, random_state=0).X
@@ -96,12 +96,7 @@ def test_one_round_inequality(seed):
         assert before - after >= before**2 / (2 * atomic**2) * (1 - 1e-3)  # parts are best to the gap
 
 
-def many(count, quick=20):
-    """Seeds, all but the first ones for the long run."""
-    return [pytest.param(seed, marks=[] if seed < quick else pytest.mark.slow) for seed in range(count)]
-
-
-@pytest.mark.parametrize("seed", many(100))
+@pytest.mark.parametrize("seed", seeds(100))
 def test_orthogonal_parts_are_found_by_the_pure_method(seed):
     rng = np.random.default_rng(seed)
     result = fit(blocks(30, 6, rng) @ blocks(30, 6, rng).T, 6, polish=None)
@@ -109,7 +104,7 @@ def test_orthogonal_parts_are_found_by_the_pure_method(seed):
     assert {step.status for step in result.path} == {"closed"}
 
 
-@pytest.mark.parametrize("seed", many(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_orthogonal_parts_of_symmetric_data_are_found_by_the_pure_method(seed):
     A = blocks(60, 10, np.random.default_rng(seed))
     assert fit(A @ A.T, 10, polish=None, symmetric=True).relative_error <= 1e-6
@@ -163,6 +158,7 @@ def test_every_step_is_proved(kind, seed):
         assert np.sqrt(step.bound / step.gain) - 1 <= 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, seed", CASES)
 def test_with_polish_it_is_as_good_as_the_best_of_twenty_starts(kind, seed):
     exact = kind in ("dense", "sparse")
@@ -367,6 +363,7 @@ def test_weights_that_ignore_the_diagonal():
 # -- symmetric, sparse, large -------------------------------------------------------------------------------
 
 
+@EACH
 @pytest.mark.parametrize("symmetric", [True, "off-diagonal"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 def test_symmetric_data(symmetric, store):

@@ -15,6 +15,7 @@ from partwise.problem import pose
 from partwise.run.limits import Limits
 from partwise.run.loop import Control, solve
 
+from .covering import EACH
 from .trials.data import observed
 
 SIGMA = 0.05
@@ -97,6 +98,7 @@ def test_sparse_parts_are_found_where_least_squares_finds_none(solver):
     assert likeness(H, pw.factorize(X, 5, random_state=0).H) < 0.8
 
 
+@EACH
 @pytest.mark.parametrize("share", [0.0, 0.05])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 def test_the_scale_of_gaussian_noise_is_estimated(share, store):
@@ -158,7 +160,7 @@ def test_float32_stays_float32():
     assert two.objective == pytest.approx(one.objective, rel=1e-2)
 
 
-@pytest.mark.slow_cases("PALM")
+@pytest.mark.slow_cases("HALS|GCD|PALM")
 @pytest.mark.parametrize("solver", [solvers.Newton(), solvers.HALS(), solvers.GCD(), solvers.PALM()], ids=repr)
 def test_only_observed_entries_count(solver):
     """What is not observed may be anything, and a row goes where SciPy finds its minimum."""

@@ -73,6 +73,7 @@ def test_multiplicative_updates_are_scikit_learns(beta, store):
     assert np.allclose(ours[0] @ ours[1], theirs[0] @ theirs[1], rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [0, 1, 1.5])
 def test_as_good_as_scikit_learn_after_long(beta):
     """From the same start, Newton's method in 100 iterations against multiplicative updates in 2000."""

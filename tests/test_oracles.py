@@ -16,6 +16,8 @@ from partwise.datasets import make_parts
 from partwise.oracles import doubly_nonnegative, matrices, nuclear, rank_one
 from partwise.oracles.bounds import complementary, largest_eigenvalue, largest_singular_value
 
+from .covering import seeds
+
 HORN = np.array([[1, -1, 1, 1, -1], [-1, 1, -1, 1, 1], [1, -1, 1, -1, 1], [1, 1, -1, 1, -1], [-1, 1, 1, -1, 1]], float)
 
 
@@ -88,7 +90,7 @@ def test_horn_matrix():
     assert str(atom).endswith("(open, doubly nonnegative)")
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", seeds(200))
 def test_symmetric_answers_against_all_supports(seed):
     Q = np.random.default_rng(seed).normal(size=(8, 8))
     Q = Q + Q.T
@@ -99,7 +101,7 @@ def test_symmetric_answers_against_all_supports(seed):
     assert atom.status != "closed" or atom.value == pytest.approx(truth, rel=1e-4)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_answers_against_all_supports(seed):
     compare_with_supports(np.random.default_rng(seed).normal(size=(5, 6)))
 

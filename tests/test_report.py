@@ -185,7 +185,7 @@ def test_labels_of_samples_in_files(text, names, tmp_path):
     assert labels_in(str(tmp_path / "labels.csv"), 4, names) == expected
 
 
-def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):
+def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch, plain_pictures):
     (tmp_path / "page.html").write_text("earlier")
     monkeypatch.setattr(Path, "write_text", lambda self, *_, **__: self.write_bytes(b"half") and 1 / 0)
     with pytest.raises(ZeroDivisionError):

@@ -8,7 +8,7 @@ from partwise import kernels
 from partwise.kernels import threads
 from partwise.kernels.records import Box, EntryLoss, Others, Rows
 
-from .covering import TRIPLES
+from .covering import EACH, PAIRS, TRIPLES
 
 of = kernels.of(np.zeros(1))
 DIM, OTHER, RANK = 17, 29, 4
@@ -87,6 +87,7 @@ def box_of(lower=0.0, l1=0.0):
     return Box(l1, np.full((1, RANK), lower), np.full((1, RANK), np.inf))
 
 
+@PAIRS
 @pytest.mark.parametrize("kind, beta", FINITE)
 def test_values_and_derivatives_count_entries_by_their_weights(kind, beta):
     rows, X, total, A, B = setting(kind, beta)
@@ -185,6 +186,7 @@ def test_a_row_of_zeros_is_given_mass_where_its_weights_are():
 # -- L1 ----------------------------------------------------------------------------------------------------
 
 
+@EACH
 @pytest.mark.parametrize("signed", [False, True])
 def test_a_weight_of_an_entry_is_its_number_of_copies(signed):
     """Under L1, in medians and smoothed."""

@@ -229,6 +229,7 @@ def test_same_bits_in_any_number_of_processes(found, n_jobs):
     same(found, pw.select_rank(X, 8, n_jobs=n_jobs))
 
 
+@pytest.mark.slow
 def test_ranks_beyond_the_window_do_not_matter(found):
     same(found, pw.select_rank(X, 30))
     same(found, pw.select_rank(X, [*range(1, 8), 20, 25]))
@@ -327,6 +328,7 @@ def test_one_rank_says_nothing():
     assert pw.select_rank(X, 1).sentence == "1 part: no other number was tried."
 
 
+@pytest.mark.slow
 def test_parts_that_are_not_unique():
     """Factors without a zero: 4 parts predict best, and no two starts find the same."""
     rng = np.random.default_rng(2)
@@ -378,6 +380,7 @@ def test_counts_that_vary_more_than_poisson():
 # -- methods ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("blocks")
 @pytest.mark.parametrize("method", ["speckled", "blocks", "thinning"])
 def test_methods_by_name(method):
     found = pw.select_rank(COUNTS, 6, loss="kl", method=method, **FEW)
@@ -409,6 +412,7 @@ def test_a_method_of_ones_own():
     assert pw.select_rank(X, 6, method=Columns(), **FEW).rank == 4
 
 
+@pytest.mark.slow
 def test_large_sparse_counts_by_strata(monkeypatch):
     """A share of the nonzeros, and zeros that stand for all; what is left stands for what is hidden."""
     rng = np.random.default_rng(0)

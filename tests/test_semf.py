@@ -55,6 +55,7 @@ def test_other_losses_say_that_they_do_not_take_it():
         pw.factorize(PLANTED.X, 4, loss="kl", structure_W=s.NonNegative() & s.Sparse(2))
 
 
+@pytest.mark.slow
 def test_starts_go_on_until_one_fits():
     settings = {"structure_W": s.Sparse(2), "structure_H": s.UnitNorm(), "random_state": 0}
     easy = make_sparse_codes(200, 10, 12, nonzeros=2, random_state=0).X
@@ -139,6 +140,7 @@ def test_every_storage_and_type(store, dtype):
     assert result.objective == pytest.approx(same.objective, rel=1e-6 if dtype == np.float64 else 1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [100.0, *(pytest.param(scale, marks=pytest.mark.slow) for scale in (1e-9, 3e40))])
 def test_units_do_not_matter_where_a_set_is_a_cone(scale):
     settings = {"structure_W": LIMBS, "structure_H": TORSO, "random_state": 5, "n_init": 1, "tol": 1e-6}
@@ -147,6 +149,7 @@ def test_units_do_not_matter_where_a_set_is_a_cone(scale):
     assert np.allclose(unit(other.H), unit(one.H), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_units_do_not_matter_for_dictionaries():
     X = make_sparse_codes(200, 10, 12, nonzeros=2, noise=0.05, random_state=0).X
     one, other = (pw.Dictionary(12, nonzeros=2, random_state=0).fit(c * X) for c in (1.0, 100.0))
@@ -228,6 +231,7 @@ def test_a_given_start_keeps_its_fit_where_norms_are_asked_for():
     assert result.history[0].objective < 1e-20
 
 
+@pytest.mark.slow_cases("L1")
 @pytest.mark.parametrize("penalty", [s.L1(2.0), s.Smooth(2.0)], ids=str)
 def test_the_search_weighs_penalties_as_the_objective_does(penalty):
     X = make_parts(200, 100, 5, zeros=0.6, noise=0.1, random_state=0).X
@@ -250,6 +254,7 @@ def test_two_values_with_a_ridge_count_it_once():
     assert np.array_equal(ridge, equal)  # a^2 = a
 
 
+@pytest.mark.slow
 def test_rows_of_any_size_are_coded_as_if_alone():
     model = pw.NMF(4, structure_W=s.Hoyer(0.4, per="item"), random_state=0, max_iter=300).fit(PLANTED.X)
     scale = np.where(np.arange(20) % 2, 1e-5, 1.0)[:, None]
@@ -357,6 +362,7 @@ def test_a_projection_is_saved_without_its_function(tmp_path):
 # -- new data on old parts -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_codes_beat_orthogonal_matching_pursuit_and_do_not_depend_on_their_neighbours():
     data = make_sparse_codes(300, 12, 20, nonzeros=3, noise=0.05, random_state=1)
     model = pw.Dictionary(20, nonzeros=3, random_state=0).fit(data.X)
@@ -376,8 +382,8 @@ def test_codes_beat_orthogonal_matching_pursuit_and_do_not_depend_on_their_neigh
     "structure", [s.Sparse(2), s.Pattern([2, 2], 1), s.Simplex(), s.EqualNonzeros(2), s.Hoyer(0.3, per="item")], ids=str
 )
 def test_transform_keeps_to_structures_of_samples(structure):
-    model = pw.NMF(4, structure_W=structure, random_state=0, tol=1e-2).fit(PLANTED.X)
-    W = model.set_params(tol=1e-4).transform(PLANTED.X[:20])
+    model = pw.NMF(4, structure_W=structure, random_state=0, tol=1e-2, max_iter=40).fit(PLANTED.X)
+    W = model.set_params(tol=1e-4, max_iter=200).transform(PLANTED.X[:20])
     bound = (s.NonNegative() & structure).bind(W.shape, transposed=False, name="W")
     assert bound.violation(W) == 0
     alone = np.vstack([model.transform(PLANTED.X[i : i + 1]) for i in range(20)])

@@ -20,6 +20,8 @@ from partwise.problem.symmetric import pose_as
 from partwise.result import certificate
 from partwise.solvers import SymmetricCD
 
+from .covering import EACH, PAIRS
+
 SYMMETRIES = [True, "off-diagonal"]
 STORES = [np.asarray, np.asfortranarray, sparse.csr_array]
 DTYPES = [np.float64, np.float32]
@@ -104,6 +106,7 @@ def slow_sweep(Y, A, symmetric):
     return A, gains
 
 
+@PAIRS
 @pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -333,6 +336,7 @@ def test_nonnegative_may_be_stated():
 # -- bounds ------------------------------------------------------------------------------------------------
 
 
+@EACH
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("Y", [NOISY, GRAPH])
 @pytest.mark.parametrize("rank", [1, 4, 30, 45])

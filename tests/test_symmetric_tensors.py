@@ -398,6 +398,7 @@ def test_large_ones_are_not_certified(order, n, monkeypatch):
 # -- one part at a time ------------------------------------------------------------------------------------
 
 
+@EACH
 @pytest.mark.parametrize("store", [np.asarray, listed])
 @pytest.mark.parametrize("order, n, rank", [(3, 12, 4), (4, 8, 3), (5, 5, 2)])
 def test_greedy_finds_planted_parts_and_proves_each(order, n, rank, store):

@@ -26,6 +26,7 @@ storages = pytest.mark.parametrize("store", STORAGES.values(), ids=STORAGES)
 dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
 
+@EACH
 @pytest.mark.slow_cases("float32")
 @storages
 @dtypes
@@ -84,6 +85,7 @@ def test_the_diagonal_of_a_square(store, dtype):
     assert all(map(np.array_equal, data.arrays, before))
 
 
+@EACH
 @storages
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_every_loss_sees_the_same_problem(store, loss):

@@ -11,6 +11,8 @@ from partwise import kernels
 from partwise.kernels import threads
 from partwise.kernels.records import EntryLoss, Others, Rows
 
+from ..covering import EACH
+
 RNG = np.random.default_rng(5)
 DIM, RANK = 200, 6
 
@@ -114,6 +116,7 @@ def test_hals_takes_bounds_of_single_entries(ends):
     assert np.allclose(new, expected)
 
 
+@EACH
 @cases
 def test_gcd_takes_the_best_coordinate_of_each_row(box):
     A, gram, cross, full = setting(**box)
@@ -207,6 +210,7 @@ def test_products(rank, dtype):
     assert of.sum_abs(-B) == pytest.approx(float(B.sum()), rel=1e-5)
 
 
+@EACH
 @pytest.mark.parametrize("kernel", ["sparse_product", "transposed_product"])
 def test_sparse_products_with_long_indices_and_read_only_arrays(kernel):
     S = sparse.random_array((300, 200), density=0.05, format="csr", rng=RNG)

@@ -841,6 +841,7 @@ def test_nearest_point_is_that_of_an_oracle(case):
             assert np.all(found >= least - NEAR * case.scale(A))  # or the oracle is wrong
 
 
+@pytest.mark.slow
 @EXACT
 def test_nearest_point_beats_feasible_neighbours(case):
     structure, rng = case.bound, np.random.default_rng(1)

@@ -1,5 +1,6 @@
 """Every compatible (loss, structure, solver): descent, feasibility, optimality, reproducibility."""
 
+from functools import partial
 from itertools import pairwise, product
 
 import numpy as np
@@ -15,7 +16,7 @@ from partwise.run.loop import Control, solve
 from partwise.solvers import MU
 from partwise.structures import Fixed, NonNegative
 
-from ..covering import PAIRS
+from ..covering import EACH, PAIRS
 from .tables import (
     LOSSES,
     OF_TENSORS,
@@ -82,10 +83,16 @@ NAMES = {solver: name for name, solver in SOLVERS.items()}
 
 
 def shown(name, problem, solver):
-    """Of a triple: a loss by a solver, a structure by a solver of some kind, an order by a solver."""
+    """Of a triple: its structure; by a solver a loss and an order; by a kind of solver whether entries are tied."""
     where, _, stated = name.removesuffix(f"-{NAMES[solver]}").rpartition(": ")
     loss = next(loss for loss in LOSSES if stated.startswith(f"{loss}-"))
-    return {("loss", loss, solver), ("structure", stated.removeprefix(loss), type(solver)), ("order", where, solver)}
+    structure = stated.removeprefix(f"{loss}-")
+    return {
+        ("loss", loss, solver),
+        ("tied", structure in TIED, type(solver)),
+        ("order", where, solver),
+        ("structure", structure),
+    }
 
 
 def beginning(solver):
@@ -217,6 +224,7 @@ MADE = {
 }
 
 
+@EACH
 @pytest.mark.parametrize("problem, solver", MADE.values(), ids=MADE)
 def test_planted_optimum_is_stationary(problem, solver):
     """Without penalties the parts that made X are a solution."""
@@ -267,25 +275,29 @@ def test_callers_arrays_are_untouched(solver):
 
 
 def in_both_types():
-    """A solver with a problem in double and in single precision: its first loss with every structure that it takes."""
+    """A solver, how a problem is made of X, and X: its first loss with every structure that it takes."""
     # linear programs gain much at once, at another iteration in another type: see test_l1.py
     plain = {name: solver for name, solver in SOLVERS.items() if not getattr(solver, "exact_blocks", False)}
     for (name, solver), (what, structure) in product(plain.items(), (STRUCTURES | TIED).items()):
         loss = loss_for(solver)
         if loss is not None and takes(loss, structure):
             X = PLANTED.X + 0.1 * (loss.degree <= 0)
-            yield f"{what}-{name}", solver, [problem_of(structure, loss, X.astype(t)) for t in (np.float64, np.float32)]
+            yield f"{what}-{name}", solver, partial(problem_of, structure, loss), X
     for (name, solver), what in product(plain.items(), SYMMETRIC):
-        yield f"{what}-{name}", solver, [symmetric_problem_of(what, PLANTED.X.astype(t)) for t in (float, np.float32)]
+        yield f"{what}-{name}", solver, partial(symmetric_problem_of, what), PLANTED.X
 
 
-BOTH_TYPES = [case for case in in_both_types() if case[2][0].modes and refusal(case[1], case[2][0]) is None]
+BOTH_TYPES = {
+    name: (solver, make, X)
+    for name, solver, make, X in in_both_types()
+    if (problem := make(X)).modes and refusal(solver, problem) is None
+}
 
 
 @pytest.mark.slow_cases("^(?!nonnegative-hals$)")
-@pytest.mark.parametrize("solver, problems", [case[1:] for case in BOTH_TYPES], ids=[case[0] for case in BOTH_TYPES])
-def test_float32_agrees_with_float64(solver, problems):
-    double, single = problems
+@pytest.mark.parametrize("solver, make, X", BOTH_TYPES.values(), ids=BOTH_TYPES)
+def test_float32_agrees_with_float64(solver, make, X):
+    double, single = (make(X.astype(dtype)) for dtype in (np.float64, np.float32))
     one, two = (run(problem, solver, max_iter=8) for problem in (double, single))
     assert all(A.dtype == np.float32 for A in two.factors)
     assert two.history[-1].objective == pytest.approx(one.history[-1].objective, rel=1e-2, abs=1e-5)

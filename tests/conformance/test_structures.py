@@ -9,6 +9,7 @@ import pytest
 from partwise import registry
 from partwise.structures import Box, Structure
 
+from ..covering import EACH, PAIRS
 from .tables import RANK, SHAPE, STRUCTURES, TIED
 
 structures = pytest.mark.parametrize("stated", STRUCTURES.values(), ids=STRUCTURES)
@@ -25,6 +26,7 @@ def bound(stated):
     return stated.bind(TALL, transposed=True, name="H")
 
 
+@EACH
 @structures
 @pytest.mark.parametrize("step", [0.5, 2.0])
 def test_prox_beats_feasible_neighbours(stated, step):
@@ -136,6 +138,7 @@ def flat(value):
     return [item for part in value for item in flat(part)] if isinstance(value, tuple) else [value]
 
 
+@PAIRS
 @pytest.mark.parametrize("stated", (STRUCTURES | TIED).values(), ids=STRUCTURES | TIED)
 @pytest.mark.parametrize("exponent", [-1000, 0, 1000])
 @pytest.mark.parametrize("objective_exponent", [-6000.0, 0.0, 6000.0])

@@ -25,6 +25,7 @@ from partwise.solvers.exact_rows import linear_programs
 from partwise.structures import Fixed, Free, NonNegative, Unimodal
 
 from ..conformance.tables import SOLVERS, STRUCTURES, TIED
+from ..covering import EACH
 from .arrays import Elsewhere, ElsewhereData
 from .data import RowBlocks, Tensor, observed
 from .losses import Huber
@@ -72,6 +73,7 @@ def test_a_tensor_is_data(solver, loss):
     assert found.history[-1].objective < 1e-3 * brute_force(loss, CUBE, [A * 0 + 1e-3 for A in factors])
 
 
+@EACH
 @each
 @pytest.mark.parametrize("mode", range(3))
 def test_one_factor_of_a_tensor_is_that_of_its_unfolding(solver, loss, mode):
