@@ -85,7 +85,7 @@ def plain_pictures(monkeypatch):
         monkeypatch.setattr(import_module(f"partwise.report.{page}"), "svg", lambda draw, about: "<svg></svg>")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="session", autouse=True)
 def _ctrl_c_as_in_a_terminal():
     """Workers, and processes in the background, are started with Ctrl-C ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

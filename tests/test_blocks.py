@@ -74,6 +74,7 @@ def test_structures(structures):
     assert found.certificate.feasible
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", ["nonnegative & l1(0.3)", "nonnegative & l2(0.3)", "box(0, 0.5)"])
 def test_an_optimum_is_that_of_hals(penalty):
     """From one start, on both factors."""

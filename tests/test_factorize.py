@@ -20,7 +20,7 @@ from partwise.losses import Frobenius
 from partwise.problem import pose
 from partwise.registry import choose, resolve
 
-from .covering import PAIRS
+from .covering import EACH, PAIRS
 
 PLANTED = make_parts(30, 20, 3, random_state=0)
 X = PLANTED.X
@@ -295,7 +295,7 @@ DEGENERATE = {
 }
 
 
-@PAIRS
+@EACH
 @pytest.mark.parametrize("solver", ["hals", "gcd", "mu"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("X, error", DEGENERATE.values(), ids=DEGENERATE)

@@ -43,6 +43,7 @@ def test_a_loss_that_is_none(name):
         resolve("loss", name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["itakura-saito", 0.5])
 def test_auto_leaves_zeros_of_a_start(loss):
     """Below beta = 1 it takes multiplicative updates, which alone would never."""

@@ -83,6 +83,7 @@ def test_same_seed_same_bits(method, loss):
     assert not np.array_equal(losses(one), losses(other))
 
 
+@pytest.mark.slow_cases("blocks")
 @EACH
 @pytest.mark.parametrize(("method", "loss"), LOSSES)
 def test_planted_rank_is_found(method, loss):
@@ -122,6 +123,7 @@ def test_what_is_predicted_was_not_seen(method, shape):
         assert after[2].held_out.sum() > before[2].held_out.sum() + 1000
 
 
+@pytest.mark.slow_cases("blocks")
 @EACH
 @pytest.mark.parametrize(("method", "loss"), LOSSES)
 def test_storage_does_not_matter(method, loss):

@@ -224,6 +224,7 @@ HIDDEN = {
 }
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("loss", ["frobenius", "kl", pytest.param("l1", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("hide", HIDDEN.values(), ids=HIDDEN)

@@ -17,7 +17,7 @@ from partwise.kernels.cpu.mixed_norm import _by_price, _by_sum, _columns, mixed_
 from partwise.registry import resolve
 from partwise.structures import project_groups
 
-from .covering import PAIRS
+from .covering import EACH
 
 KINDS = {
     "normal": lambda rng, shape: rng.normal(size=shape),
@@ -349,7 +349,7 @@ def test_sparsities_spread_within_a_budget_as_the_parts_do(seed):
     assert equal.relative_error > 0.1
 
 
-@PAIRS
+@EACH
 @pytest.mark.parametrize("codes", [False, True], ids=["parts", "codes"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("solver", ["mixed_norm", "palm", "admm"])

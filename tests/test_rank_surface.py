@@ -336,6 +336,7 @@ def test_clones_copies_pipelines_and_grids():
     assert grid.best_estimator_.selection_.rank == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "matrix", [sparse.csr_array(COUNTS), np.where(COUNTS == 3, np.nan, COUNTS)], ids=["csr", "nan"]
 )

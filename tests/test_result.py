@@ -24,7 +24,7 @@ from partwise.registry import resolve
 from partwise.report import build
 from partwise.result.result import unit_factors
 
-from .covering import EACH, PAIRS
+from .covering import EACH
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(3 * RNG.gamma(0.5, size=(20, 3)) @ RNG.gamma(0.5, size=(3, 12))).astype(float)
@@ -110,7 +110,7 @@ DEGENERATE = {
 }
 
 
-@PAIRS
+@EACH
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize(
     "name, loss", [(n, f) for n in DEGENERATE for f in LOSSES if n != "all zero" or takes_zeros(f)]

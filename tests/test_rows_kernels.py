@@ -8,7 +8,7 @@ from partwise import kernels
 from partwise.kernels import threads
 from partwise.kernels.records import Box, EntryLoss, Others, Rows
 
-from .covering import EACH, PAIRS, TRIPLES
+from .covering import EACH, PAIRS
 
 of = kernels.of(np.zeros(1))
 DIM, OTHER, RANK = 17, 29, 4
@@ -113,7 +113,7 @@ def test_the_linear_term_of_kl_is_in_every_loss(listed):
         assert loss == pytest.approx(value(X[chosen], ones[chosen], new[chosen] @ B.T, 1.0), rel=1e-10)
 
 
-@TRIPLES
+@PAIRS
 @pytest.mark.parametrize(
     "kernel, kind, beta", [("newton", *case) for case in FINITE] + [("newton_kl", kind, 1.0) for kind in KINDS]
 )

@@ -170,7 +170,7 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize("share", [20, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [60, *(pytest.param(share, marks=pytest.mark.slow) for share in (20, 1))])
 @pytest.mark.parametrize("name", FITS)
 def test_anything_replaced_is_noticed_or_harmless(name, share, tmp_path):
     """What is read can be told, handed on and saved again."""

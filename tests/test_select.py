@@ -157,7 +157,7 @@ def test_every_loss(loss):
     assert (5 if loss == "itakura-saito" else 4) in found.window and found.result.rank == found.rank
 
 
-@pytest.mark.slow_cases("float32")
+@pytest.mark.slow_cases("float32|csc|list")
 @pytest.mark.parametrize("store", [sparse.csr_array, sparse.csc_matrix, np.asfortranarray, list, np.float32])
 def test_every_storage(store):
     assert pw.select_rank(store(X), 6, **FEW).rank == 4

@@ -231,7 +231,7 @@ def test_a_given_start_keeps_its_fit_where_norms_are_asked_for():
     assert result.history[0].objective < 1e-20
 
 
-@pytest.mark.slow_cases("L1")
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", [s.L1(2.0), s.Smooth(2.0)], ids=str)
 def test_the_search_weighs_penalties_as_the_objective_does(penalty):
     X = make_parts(200, 100, 5, zeros=0.6, noise=0.1, random_state=0).X
@@ -382,8 +382,8 @@ def test_codes_beat_orthogonal_matching_pursuit_and_do_not_depend_on_their_neigh
     "structure", [s.Sparse(2), s.Pattern([2, 2], 1), s.Simplex(), s.EqualNonzeros(2), s.Hoyer(0.3, per="item")], ids=str
 )
 def test_transform_keeps_to_structures_of_samples(structure):
-    model = pw.NMF(4, structure_W=structure, random_state=0, tol=1e-2, max_iter=40).fit(PLANTED.X)
-    W = model.set_params(tol=1e-4, max_iter=200).transform(PLANTED.X[:20])
+    model = pw.NMF(4, structure_W=structure, random_state=0, tol=1e-2).fit(PLANTED.X)
+    W = model.set_params(tol=1e-4).transform(PLANTED.X[:20])
     bound = (s.NonNegative() & structure).bind(W.shape, transposed=False, name="W")
     assert bound.violation(W) == 0
     alone = np.vstack([model.transform(PLANTED.X[i : i + 1]) for i in range(20)])

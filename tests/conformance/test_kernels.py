@@ -107,6 +107,7 @@ def test_hals_takes_bounds_of_single_entries(ends):
     entries = RNG.uniform(0.1, 0.9, size=A.shape)
     lower = entries / 2 if ends in ("lower", "both") else lower
     upper = entries if ends in ("upper", "both") else upper
+    lower, upper = np.array(lower), np.array(upper)  # as a box has them
     A = np.clip(A, lower, upper)
     expected = A.copy()
     for k in range(RANK):
@@ -210,6 +211,7 @@ def test_products(rank, dtype):
     assert of.sum_abs(-B) == pytest.approx(float(B.sum()), rel=1e-5)
 
 
+@pytest.mark.slow_cases("transposed")
 @EACH
 @pytest.mark.parametrize("kernel", ["sparse_product", "transposed_product"])
 def test_sparse_products_with_long_indices_and_read_only_arrays(kernel):

@@ -1231,7 +1231,7 @@ def test_units_are_followed(case):
         assert np.allclose(np.ldexp(scaled.settle(np.ldexp(A, -e)), e), structure.settle(A), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.slow_cases("^(sparse|equal nonzeros of) items &")
+@pytest.mark.slow_cases(" & ")
 @EVERY
 @pytest.mark.filterwarnings("ignore:.*does not restrict W")
 def test_degenerate_factors(case):

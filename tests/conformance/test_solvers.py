@@ -16,7 +16,7 @@ from partwise.run.loop import Control, solve
 from partwise.solvers import MU
 from partwise.structures import Fixed, NonNegative
 
-from ..covering import EACH, PAIRS
+from ..covering import EACH
 from .tables import (
     LOSSES,
     OF_TENSORS,
@@ -239,7 +239,7 @@ def test_planted_optimum_is_stationary(problem, solver):
     assert all(np.allclose(A, B, atol=1e-6) for A, B in zip(start, result.factors, strict=True))
 
 
-@PAIRS
+@EACH
 @pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
 @pytest.mark.parametrize("structure", [NonNegative(), Fixed(SEVERAL.H)], ids=["fit", "parts held"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
