@@ -124,7 +124,7 @@ OF_TENSORS = {
 }
 
 
-@pytest.mark.slow_cases("sparse")
+@pytest.mark.slow_cases("sparse|gcd|mu_extrapolated|^newton-|palm")
 @pytest.mark.parametrize("store", [np.asarray, sparse_tensor], ids=["dense", "sparse"])
 @pytest.mark.parametrize("solver", sorted({*registry.SOLVERS} - {"symmetric_cd", "shared_newton", "streamed", "cd"}))
 def test_runs_on_tensors_resume(solver, store, tmp_path):

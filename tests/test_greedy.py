@@ -234,6 +234,7 @@ def test_odd_data(Y, symmetric, dtype, options):
         assert result.certify(Y, one_more=True).one_more.bound >= 0
 
 
+@pytest.mark.slow_cases("^([4-9]|1.)-")
 @EACH
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("seed", range(12))

@@ -85,6 +85,7 @@ def apart(shape, rank, seed):
     return (factors[0] @ khatri_rao(factors[1:]).T).reshape(shape)
 
 
+@pytest.mark.slow_cases("5")
 @pytest.mark.parametrize("shape", [(12, 11, 10), (7, 6, 8, 6), (4, 4, 5, 4, 4)], ids=len)
 def test_parts_that_do_not_overlap_are_found_by_the_pure_method(shape):
     result = fit(apart(shape, 4, 0), 6, polish=None)

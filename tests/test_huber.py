@@ -223,6 +223,7 @@ def test_rows_with_weights_are_rows_that_are_repeated():
     assert deltas[0] == pytest.approx(deltas[1], rel=1e-9)
 
 
+@pytest.mark.slow_cases("hals|gcd|palm")
 @pytest.mark.parametrize("solver", ["newton", "hals", "gcd", "palm"])
 def test_holes_do_not_count_in_the_scale(solver):
     H, X = planted()

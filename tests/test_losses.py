@@ -201,6 +201,7 @@ def test_spectra_in_single_precision_are_as_good_as_in_double(solver):
     assert np.isfinite(one.relative_error)
 
 
+@pytest.mark.slow_cases("^(1.8|2.5)-")
 @EACH
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("beta", [0.5, 1, 1.5, 1.8, 2.5, 3])

@@ -37,7 +37,11 @@ FITS = {
     "palm": "frobenius",
     "admm": "frobenius",
 }
-each = pytest.mark.parametrize("solver, loss", FITS.items(), ids=FITS)
+OTHERS = ("gcd", "mu_extrapolated", "palm")  # which tests/conformance/test_missing.py has, too
+each = pytest.mark.parametrize(
+    "solver, loss",
+    [pytest.param(*fit, id=fit[0], marks=pytest.mark.slow if fit[0] in OTHERS else ()) for fit in FITS.items()],
+)
 
 
 def fit(X, solver, loss, **settings):
