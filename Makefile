@@ -12,14 +12,17 @@ demo: $(VENV)/demo
 
 # two to four workers, which compile for each other
 WORKERS := -n auto --maxprocesses 4 --dist worksteal
+# others, which come with packages that are read and written here, cost seconds at the start
+export PYTEST_DISABLE_PLUGIN_AUTOLOAD := 1
+PLUGINS := -p xdist.plugin -p _hypothesis_pytestplugin
 
 test: $(VENV)/test
 	$(RUN) ruff check .
-	$(RUN) pytest $(WORKERS)
+	$(RUN) pytest $(PLUGINS) $(WORKERS)
 
 test-all: $(VENV)/dev
 	$(RUN) ruff check .
-	$(RUN) pytest $(WORKERS) -m "slow or not slow"
+	$(RUN) pytest $(PLUGINS) $(WORKERS) -m "slow or not slow"
 
 # nn-fac is a peer in the race; the rest runs without it
 bench: $(VENV)/dev

@@ -31,3 +31,8 @@ def together(count):
 
 
 EACH, PAIRS, TRIPLES = (pytest.mark.covering(shown=together(count)) for count in (1, 2, 3))  # of values, in some case
+
+
+def seeds(count, quick=10):
+    """Values of a parameter: all but the first ones for `make test-all`."""
+    return [pytest.param(seed, marks=() if seed < quick else pytest.mark.slow) for seed in range(count)]

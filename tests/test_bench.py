@@ -15,6 +15,8 @@ from partwise.cli import main
 from partwise.datasets import make_parts
 from partwise.init import Random
 
+pytestmark = pytest.mark.slow
+
 X = make_parts(40, 30, 3, noise=0.1, random_state=0).X
 
 

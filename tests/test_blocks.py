@@ -16,6 +16,8 @@ from partwise.io.lazy import bytes_of
 from partwise.problem import pose
 from partwise.structures import NonNegative
 
+from .covering import EACH
+
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(3 * RNG.gamma(0.5, size=(90, 4)) @ RNG.gamma(0.5, size=(4, 20))).astype(float)
 HEIGHTS = (20, 1, 30, 25, 14)
@@ -46,6 +48,7 @@ def fitted(X, loss="frobenius", **settings):
     return pw.factorize(X, 4, loss=loss, **settings)
 
 
+@EACH
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_blocks_are_one_matrix(loss, store):
@@ -71,6 +74,7 @@ def test_structures(structures):
     assert found.certificate.feasible
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", ["nonnegative & l1(0.3)", "nonnegative & l2(0.3)", "box(0, 0.5)"])
 def test_an_optimum_is_that_of_hals(penalty):
     """From one start, on both factors."""

@@ -162,6 +162,7 @@ def test_types_that_are_compiled_at_once_do_not_mix(sources):
     assert sum(later.stats.cache_hits.values()) == 2
 
 
+@pytest.mark.slow
 def test_processes_that_start_at_once_and_later_ones(tmp_path):
     both = [start(tmp_path, dtype) for dtype in ("float64", "float32")]
     assert [process.communicate()[0].split() for process in both] == [["2.0", "0", "1"]] * 2

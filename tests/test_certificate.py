@@ -28,6 +28,7 @@ def test_eckart_young(store, transpose):
     assert f"at most {100 * optimality.excess:.3g}% above the best possible at rank 4" in str(optimality)
 
 
+@pytest.mark.slow
 def test_large_data_get_an_estimate_that_says_so(monkeypatch):
     exact = pw.factorize(X, 4, random_state=0).certify(X)
     monkeypatch.setattr(certificate, "FULL_SIDE", 10)
@@ -47,6 +48,7 @@ def test_exact_fits_get_the_absolute_gap():
     assert optimality.gap < 1e-7
 
 
+@pytest.mark.slow
 def test_float32_bound_holds():
     result = pw.factorize(X.astype(np.float32), 4, random_state=0)
     singular = np.linalg.svd(X.astype(np.float32).astype(float), compute_uv=False)

@@ -124,6 +124,7 @@ OF_TENSORS = {
 }
 
 
+@pytest.mark.slow_cases("sparse|gcd|mu_extrapolated|^newton-|palm")
 @pytest.mark.parametrize("store", [np.asarray, sparse_tensor], ids=["dense", "sparse"])
 @pytest.mark.parametrize("solver", sorted({*registry.SOLVERS} - {"symmetric_cd", "shared_newton", "streamed", "cd"}))
 def test_runs_on_tensors_resume(solver, store, tmp_path):
@@ -138,6 +139,7 @@ def test_runs_on_tensors_resume(solver, store, tmp_path):
         run(resume=kept, **changes | {"X": store(2 * stated.get("X", CUBE))})
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("store", [sparse.csr_array, lambda X: X.astype(np.float32)], ids=["sparse", "float32"])
 def test_for_other_data_and_structures(store, tmp_path):
     changes = {"X": store(X), "structure_H": s.NonNegative() & s.L1(0.1), "structure_W": s.Box(0, 3)}
@@ -145,6 +147,7 @@ def test_for_other_data_and_structures(store, tmp_path):
     assert same(run(resume=kept, **changes), run(**changes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", registry.SOLVERS)
 @pytest.mark.parametrize("max_iter", [1, 10, 11, 12, 13, 14, 15, 16])
 def test_more_iterations_than_were_asked_for_at_first(max_iter, solver, tmp_path):
@@ -274,6 +277,7 @@ def check_kill(tmp_path, solver, seconds):
     assert same(run(resume=path, **settings), run(**settings))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", registry.SOLVERS)
 def test_killed_at_some_moment(solver, tmp_path):
     check_kill(tmp_path, solver, np.random.default_rng().uniform(0.05, 0.3))
@@ -286,6 +290,7 @@ def test_killed_at_many_moments(solver, attempt, tmp_path):
     check_kill(tmp_path, solver, np.random.default_rng().uniform(0.02, 0.6))
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
@@ -348,6 +353,7 @@ def test_nonsense_in_a_checkpoint_is_refused(field, value, tmp_path):
         run(resume=path, n_init=1)
 
 
+@EACH
 @pytest.mark.parametrize("field", ["points", "origins", "momentum", "objective", "stationarity", "factors"])
 @pytest.mark.parametrize("value", [3, "x", {"list": []}, {"list": ["x", "y"]}])
 def test_nonsense_in_the_state_of_a_solver_is_refused(field, value, tmp_path):
@@ -370,8 +376,9 @@ def settings_for(solver):
     return {**data, "solver": solver, **about, **start, **limits}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("share", [30, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [30, 1])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_a_hostile_checkpoint_is_refused_or_harmless(name, share, tmp_path):
     path, settings = tmp_path / "run.partwise", settings_for(SOLVERS[name])

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from partwise import registry, report
 from partwise.cli import deliver, main
 from partwise.datasets import make_cp, make_parts
 from partwise.io import read, write_result
-from partwise.result import Result
+from partwise.result import Result, provenance
 
 X = make_parts(15, 8, 2, random_state=0).X
 CUBE = make_cp((6, 5, 4), 2, zeros=0.3, random_state=0).X
@@ -282,6 +284,7 @@ def test_unfinished_runs_warn(tmp_path, capsys):
     assert "partwise: warning: Maximum number of iterations 2 reached" in capsys.readouterr().err
 
 
+@pytest.mark.slow  # a process of its own, as in test_a_broken_pipe_is_quiet
 def test_as_a_module():
     run = subprocess.run([sys.executable, "-m", "partwise", "--version"], capture_output=True, text=True, check=True)
     assert run.stdout.startswith("partwise ")
@@ -350,7 +353,8 @@ def test_json_and_quiet(tmp_path, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_writes_what_was_found(signum, tmp_path):
     """A real signal to a real process."""
     np.save(tmp_path / "x.npy", make_parts(400, 300, 10, noise=0.3, random_state=0).X)
@@ -585,7 +589,9 @@ def test_what_cannot_be_repeated_gets_a_sentence(fitted, capsys):
         assert error.count("\n") == 1
 
 
-def test_every_output_says_where_it_comes_from(fitted, capsys):
+def test_every_output_says_where_it_comes_from(fitted, capsys, monkeypatch):
+    """A search and the fit that it ends with say when each of them ended; no second passes here."""
+    monkeypatch.setattr(provenance, "datetime", SimpleNamespace(now=lambda zone: datetime(2026, 5, 17, tzinfo=zone)))
     course = ["--loss", "kl", "--seed", "3", "--out"]
     assert main(["rank", "x.csv", "--ranks", "1,2", "--repeats", "1", "--starts", "2", *course, "rank"]) == 0
     assert main(["stability", "x.csv", "--rank", "2", "--runs", "2", *course, "stable"]) == 0

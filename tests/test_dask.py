@@ -49,6 +49,7 @@ def cluster(n_workers, processes=False, **settings):
     )
 
 
+@pytest.mark.slow_cases("^(?!kl-dense)")
 @pytest.mark.parametrize("store", [None, sparse.csr_array, sparse.csr_matrix], ids=["dense", "array", "matrix"])
 @pytest.mark.parametrize("loss", ["frobenius", "kl", 1.5])
 def test_threads(loss, store):
@@ -67,6 +68,7 @@ def test_missing_entries_and_structures():
     assert objectives(fitted(spread(), **stated)) == pytest.approx(objectives(fitted(COUNTS, **stated)), rel=1e-9)
 
 
+@pytest.mark.slow_cases("1|4")
 @pytest.mark.parametrize("n_workers", [1, 2, 4])
 def test_any_number_of_workers_has_the_same_bits(n_workers):
     expected = [fitted(spread(), loss) for loss in ("frobenius", "kl")]
@@ -163,6 +165,7 @@ def slow(X):
     return X
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_tasks_behind():
     with cluster(2) as workers, distributed.Client(workers) as client:
         press = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
@@ -205,6 +208,7 @@ def killed_runs(n_kills, n_iter=12):
         return fitted(X, max_iter=n_iter, callbacks=[kill]), expected, X
 
 
+@pytest.mark.slow
 def test_two_killed_workers_change_nothing():
     found, expected, _ = killed_runs(2)
     assert objectives(found) == objectives(expected)
@@ -219,6 +223,7 @@ def test_twenty_killed_workers_change_nothing(n_kills):
     assert np.array_equal(found.H, expected.H)
 
 
+@pytest.mark.slow
 def test_a_worker_may_join():
     with cluster(1) as workers, distributed.Client(workers):
         found = fitted(spread(), callbacks=[lambda record, factors: workers.scale(2) if record.n_iter == 4 else None])

@@ -6,6 +6,7 @@ import pytest
 from partwise import datasets, metrics
 
 
+@pytest.mark.slow
 def test_swimmer_is_what_the_literature_says():
     swimmer = datasets.make_swimmer()
     assert swimmer.X.shape == (256, 1024)

@@ -16,6 +16,8 @@ import partwise as pw
 from partwise import solvers
 from partwise.datasets import make_cp, make_parts
 
+from .covering import EACH
+
 X = make_parts(40, 12, 3, noise=0.05, random_state=0).X
 CUBE = make_cp((8, 6, 5), 2, noise=0.05, random_state=0).X
 NOT_IN_ESTIMATORS = {"X", "rank", "symmetric", "structures", "mask", "weights", "modes"}  # said in docs/scikit-learn.md
@@ -25,7 +27,7 @@ MODELS = {
     "NTF": (lambda **words: pw.NTF(2, **words), CUBE),
     "Dictionary": (lambda **words: pw.Dictionary(4, nonzeros=2, **words), X),
 }
-EACH = pytest.mark.parametrize("make, X", MODELS.values(), ids=MODELS)
+MODEL = pytest.mark.parametrize("make, X", MODELS.values(), ids=MODELS)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
@@ -37,7 +39,7 @@ def test_everything_that_factorize_takes_is_here():
     assert missing == {"structure_W", "structure_H", "loss", "normalize"}  # the atoms fix them
 
 
-@EACH
+@MODEL
 def test_every_parameter_is_documented(make, X):
     model = make()
     listed = re.search(r"Parameters\n-+\n(.*?)\nAttributes\n", inspect.getdoc(type(model)), re.S)[1]
@@ -47,7 +49,7 @@ def test_every_parameter_is_documented(make, X):
     assert names == set(model.get_params())
 
 
-@EACH
+@MODEL
 def test_clones_and_pickles_keep_every_setting(make, X, tmp_path):
     words = {"time_limit": 60.0, "target": 1e-9, "checkpoint": tmp_path / "run", "sort": True, "random_state": 0}
     model = make(**words)
@@ -57,7 +59,7 @@ def test_clones_and_pickles_keep_every_setting(make, X, tmp_path):
     assert np.array_equal(fitted.transform(X), model.transform(X))
 
 
-@EACH
+@MODEL
 def test_limits(make, X):
     assert make(time_limit=1e-9, tol=0, random_state=0).fit(X).result_.status == "time_limit"
     assert make(target=1e9, tol=0, random_state=0).fit(X).result_.status == "target"
@@ -66,7 +68,7 @@ def test_limits(make, X):
             make(**words).fit(X)
 
 
-@EACH
+@MODEL
 def test_a_run_goes_on_from_its_checkpoint(make, X, tmp_path):
     path = str(tmp_path / "run.checkpoint")
     words = {"tol": 0, "random_state": 0, "n_init": 1}
@@ -76,7 +78,7 @@ def test_a_run_goes_on_from_its_checkpoint(make, X, tmp_path):
         assert np.array_equal(one, other)
 
 
-@EACH
+@MODEL
 def test_a_bar_is_drawn_where_it_is_asked_for(make, X, capsys):
     for progress, drawn in ((True, True), (False, False)):
         make(progress=progress, max_iter=3, random_state=0).fit(X)
@@ -110,6 +112,7 @@ def test_scale_of_tensors(normalize):
 # -- score ---------------------------------------------------------------------------------------------------
 
 
+@EACH
 @pytest.mark.parametrize("loss", ["frobenius", "kl", "itakura-saito", 1.5, "l1", "huber(0.1)"])
 @pytest.mark.parametrize("holes", [False, True])
 def test_the_score_of_what_was_fitted_is_what_the_result_explains(loss, holes):
@@ -135,7 +138,7 @@ def test_the_score_is_the_explained_share():
         model.score(np.full((2, 12), np.nan))
 
 
-@EACH
+@MODEL
 def test_scores_in_cross_validation(make, X):
     scores = cross_val_score(make(random_state=0, max_iter=200), X, cv=2)
     assert np.all((scores > 0.5) & (scores <= 1))

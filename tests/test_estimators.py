@@ -97,6 +97,7 @@ def test_nndsvd_starts_are_scikit_learns_for_data_up_to_one(init):
     assert np.allclose(start[0][1], H.T, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_as_good_a_fit_as_scikit_learn():
     """From the same kind of start; the local optima differ by a little either way."""
     digits = load_digits().X
@@ -150,6 +151,7 @@ def test_pipeline_and_grid_search():
     assert search.best_params_["nmf__n_components"] in (3, 5)
 
 
+@pytest.mark.slow
 def test_float32_stays_float32():
     model = pw.NMF(3, random_state=0)
     assert model.fit_transform(X.astype(np.float32)).dtype == np.float32
@@ -172,6 +174,7 @@ def test_rows_do_not_depend_on_their_company(store, alpha_W):
     assert np.allclose(model.transform(store(mixed))[3], whole[4], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_zero_rows_and_tiny_rows_finish():
     model = pw.NMF(3, random_state=0).fit(X)
     with warnings.catch_warnings():

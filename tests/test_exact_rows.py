@@ -13,6 +13,8 @@ from partwise.kernels import threads
 from partwise.problem import gram_of
 from partwise.solvers.exact_rows import dependent
 
+from .covering import PAIRS
+
 T = np.linspace(0, 1, 60)
 RNG = np.random.default_rng(0)
 
@@ -54,6 +56,7 @@ def model_of(H, **options):
     return model
 
 
+@PAIRS
 @parts
 @pytest.mark.parametrize("noise", [0.0, 1e-3, 0.1])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
@@ -67,6 +70,7 @@ def test_rows_are_as_good_as_nonnegative_least_squares(H, noise, store):
     assert result.W.min() >= 0
 
 
+@pytest.mark.slow
 @parts
 def test_single_precision_does_not_square_the_condition_number(H):
     X, H = data_for(H, 1e-3).astype(np.float32), H.astype(np.float32)

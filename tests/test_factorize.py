@@ -20,7 +20,7 @@ from partwise.losses import Frobenius
 from partwise.problem import pose
 from partwise.registry import choose, resolve
 
-from .covering import PAIRS
+from .covering import EACH, PAIRS
 
 PLANTED = make_parts(30, 20, 3, random_state=0)
 X = PLANTED.X
@@ -295,7 +295,7 @@ DEGENERATE = {
 }
 
 
-@PAIRS
+@EACH
 @pytest.mark.parametrize("solver", ["hals", "gcd", "mu"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("X, error", DEGENERATE.values(), ids=DEGENERATE)
@@ -359,6 +359,7 @@ def test_no_unit_is_too_extreme(unit):
     assert model.reconstruction_err_ / unit == pytest.approx(error, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_bounds_set_the_unit_of_their_factor():
     """float32 has no room for a product of two square roots of 1e30 and a known part of size 1."""
     for unit in (1e-30, 1e30):
@@ -367,11 +368,14 @@ def test_bounds_set_the_unit_of_their_factor():
             assert result.relative_error < 0.02
 
 
-def test_numbers_out_of_reach_are_an_error():
+@pytest.mark.slow_cases("float32")
+@pytest.mark.parametrize("dtype, size", [(np.float64, 1e200), (np.float32, 1e30)])
+def test_numbers_out_of_reach_are_an_error(dtype, size):
     with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="not a finite number"):
-        pw.factorize(X.astype(np.float32), 3, init=(1e30 * PLANTED.W, 1e-30 * PLANTED.H), max_iter=5)
+        pw.factorize(X.astype(dtype), 3, init=(size * PLANTED.W, PLANTED.H / size), max_iter=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [1e-30, 1e30])
 def test_units_do_not_matter_in_float32(unit):
     with warnings.catch_warnings():

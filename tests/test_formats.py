@@ -425,6 +425,7 @@ def test_tables_of_zeros_are_kept_sparse(tmp_path):
     assert np.array_equal(table.X.toarray(), Z.toarray())
 
 
+@pytest.mark.slow
 def test_a_million_columns(tmp_path):
     (tmp_path / "x.csv").write_text(",".join(["1"] * 1_000_000) + "\n" + ",".join(["2"] * 1_000_000))
     assert read(tmp_path / "x.csv").X.shape == (2, 1_000_000)
@@ -474,6 +475,7 @@ def valid(tmp_path_factory):
     return contents
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_damage_gives_a_table_or_a_sentence(data, valid, tmp_path_factory):

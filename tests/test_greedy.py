@@ -24,7 +24,7 @@ from partwise.problem.symmetric import pose_as
 from partwise.solvers import Greedy
 from partwise.solvers.weights import mixed, weighted
 
-from .covering import EACH, PAIRS
+from .covering import EACH, PAIRS, seeds
 from .trials.data import Tensor
 
 X = make_parts(40, 30, 6, zeros=0.5, noise=0.05, random_state=0).X
@@ -52,6 +52,7 @@ def blocks(n, rank, rng):
 # -- what a run is ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("float32")
 @PAIRS
 @pytest.mark.parametrize("polish", ["each", "end", None])
 @pytest.mark.parametrize("weights", ["diagonal", "full"])
@@ -95,12 +96,7 @@ def test_one_round_inequality(seed):
         assert before - after >= before**2 / (2 * atomic**2) * (1 - 1e-3)  # parts are best to the gap
 
 
-def many(count, quick=20):
-    """Seeds, all but the first ones for the long run."""
-    return [pytest.param(seed, marks=[] if seed < quick else pytest.mark.slow) for seed in range(count)]
-
-
-@pytest.mark.parametrize("seed", many(100))
+@pytest.mark.parametrize("seed", seeds(100))
 def test_orthogonal_parts_are_found_by_the_pure_method(seed):
     rng = np.random.default_rng(seed)
     result = fit(blocks(30, 6, rng) @ blocks(30, 6, rng).T, 6, polish=None)
@@ -108,7 +104,7 @@ def test_orthogonal_parts_are_found_by_the_pure_method(seed):
     assert {step.status for step in result.path} == {"closed"}
 
 
-@pytest.mark.parametrize("seed", many(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_orthogonal_parts_of_symmetric_data_are_found_by_the_pure_method(seed):
     A = blocks(60, 10, np.random.default_rng(seed))
     assert fit(A @ A.T, 10, polish=None, symmetric=True).relative_error <= 1e-6
@@ -162,6 +158,7 @@ def test_every_step_is_proved(kind, seed):
         assert np.sqrt(step.bound / step.gain) - 1 <= 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, seed", CASES)
 def test_with_polish_it_is_as_good_as_the_best_of_twenty_starts(kind, seed):
     exact = kind in ("dense", "sparse")
@@ -172,6 +169,7 @@ def test_with_polish_it_is_as_good_as_the_best_of_twenty_starts(kind, seed):
         assert fit(Y, 8).relative_error <= within * best_of(Y, 8)
 
 
+@pytest.mark.slow
 def test_structureless_noise_may_stay_open_with_both_bounds_in_order():
     Y = np.random.default_rng(0).uniform(size=(30, 25))
     path = fit(Y, 4).path
@@ -183,6 +181,7 @@ def test_structureless_noise_may_stay_open_with_both_bounds_in_order():
 # -- where it ends ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("polish", ["each", None])
 def test_it_stops_where_no_part_is_left(dtype, polish):
@@ -214,6 +213,7 @@ ODD = {
 }
 
 
+@pytest.mark.slow_cases("float32")
 @PAIRS
 @pytest.mark.parametrize("Y", ODD.values(), ids=ODD)
 @pytest.mark.parametrize("symmetric", [False, True, "off-diagonal"])
@@ -234,6 +234,7 @@ def test_odd_data(Y, symmetric, dtype, options):
         assert result.certify(Y, one_more=True).one_more.bound >= 0
 
 
+@pytest.mark.slow_cases("^([4-9]|1.)-")
 @EACH
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("seed", range(12))
@@ -263,6 +264,7 @@ def test_parts_that_become_superfluous_make_room(seed):
         assert result.rank == 8
 
 
+@pytest.mark.slow
 def test_small_losses_beside_large_data():
     """The loss is a difference of large sums, unless it is looked at entry by entry."""
     Y = np.zeros((600, 800))
@@ -362,6 +364,7 @@ def test_weights_that_ignore_the_diagonal():
 # -- symmetric, sparse, large -------------------------------------------------------------------------------
 
 
+@EACH
 @pytest.mark.parametrize("symmetric", [True, "off-diagonal"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 def test_symmetric_data(symmetric, store):
@@ -394,6 +397,7 @@ def test_large_sparse_data_stay_sparse(symmetric, monkeypatch):
 # -- one more part ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_what_one_more_part_could_gain(symmetric, dtype):

@@ -1,6 +1,7 @@
 """The greedy solver on tensors: the same promises as for matrices, and planted factors found."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -57,6 +58,7 @@ def fit(T, rank=3, tol=1e-4, **options):
 # -- what a run is ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("float32")
 @PAIRS
 @pytest.mark.parametrize("polish", ["each", "end", None])
 @pytest.mark.parametrize("store", [np.asarray, np.asfortranarray, as_sparse, np.float32])
@@ -83,6 +85,7 @@ def apart(shape, rank, seed):
     return (factors[0] @ khatri_rao(factors[1:]).T).reshape(shape)
 
 
+@pytest.mark.slow_cases("5")
 @pytest.mark.parametrize("shape", [(12, 11, 10), (7, 6, 8, 6), (4, 4, 5, 4, 4)], ids=len)
 def test_parts_that_do_not_overlap_are_found_by_the_pure_method(shape):
     result = fit(apart(shape, 4, 0), 6, polish=None)
@@ -110,10 +113,9 @@ ODD = {
 WAYS = {"each": {}, "pure": {"polish": None}, "prune": {"polish": "end", "prune": 1}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("T", ODD.values(), ids=ODD)
-@pytest.mark.parametrize(
-    "options", [pytest.param(WAYS[way], id=way, marks=[] if way == "each" else pytest.mark.slow) for way in WAYS]
-)
+@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 def test_odd_tensors(T, options):
     """The rank is above the size of some mode, or of all of them."""
     with warnings.catch_warnings():
@@ -177,11 +179,6 @@ PLANTED = {
     "sparse": ((60, 50, 40), 0.9),
     "order 4": ((12, 11, 10, 9), 0.5),
 }
-CASES = [
-    pytest.param(kind, rank, marks=[] if (kind, rank) == ("sparse", 5) else pytest.mark.slow)
-    for kind in PLANTED
-    for rank in (5, 10)
-]
 
 
 def score(kind, rank, seed):
@@ -191,7 +188,8 @@ def score(kind, rank, seed):
     return match(pw.factorize(X, rank, init="greedy", solver="hals", tol=1e-5, random_state=seed).factors, truth)
 
 
-@pytest.mark.parametrize("kind, rank", CASES)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind, rank", list(product(PLANTED, (5, 10))))
 def test_planted_factors_are_found_in_19_of_20_seeds(kind, rank):
     scores = [score(kind, rank, seed) for seed in range(20)]
     assert np.count_nonzero(np.array(scores) >= 0.99) >= 19, scores
@@ -246,6 +244,7 @@ def test_modes_smaller_than_the_rank_prove_nothing_and_others_do():
     assert "no bound above 0 is known from the unfoldings of X" in str(full)
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_what_one_more_part_could_gain(dtype):
     T = CUBE.astype(dtype)

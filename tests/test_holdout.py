@@ -217,6 +217,7 @@ def test_blocks_that_are_too_large_to_list_are_refused():
 # -- what is left --------------------------------------------------------------------------------------
 
 
+@EACH
 @pytest.mark.filterwarnings("ignore:Maximum number of iterations")
 @pytest.mark.parametrize("kind", ["plain", "holes", "weights", "vectors"])
 @pytest.mark.parametrize("shape", [(20, 15), (8, 7, 6)])
@@ -401,6 +402,7 @@ def curve(held, ranks, **settings):
 # noise of n hidden entries is known to `sqrt(2 / n)`, 1%.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [False, True])
 def test_least_squares_scores_are_the_noise_at_the_planted_rank(blocks):
     signal, rng = planted((400, 300), 2, 1.0)
@@ -410,6 +412,7 @@ def test_least_squares_scores_are_the_noise_at_the_planted_rank(blocks):
     assert scores[15] > 1.05 * scores[3]
 
 
+@pytest.mark.slow
 def test_scores_of_counts_are_lowest_at_the_planted_rank():
     signal, rng = planted((300, 200), 2, 0.2)
     signal *= 3
@@ -420,6 +423,7 @@ def test_scores_of_counts_are_lowest_at_the_planted_rank():
     assert scores[15] > 1.05 * scores[3]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Maximum number of iterations")
 def test_scores_of_absolute_differences_are_the_noise_at_the_planted_rank():
     signal, rng = planted((200, 150), 1, 1.0)

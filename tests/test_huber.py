@@ -15,6 +15,7 @@ from partwise.problem import pose
 from partwise.run.limits import Limits
 from partwise.run.loop import Control, solve
 
+from .covering import EACH
 from .trials.data import observed
 
 SIGMA = 0.05
@@ -97,6 +98,7 @@ def test_sparse_parts_are_found_where_least_squares_finds_none(solver):
     assert likeness(H, pw.factorize(X, 5, random_state=0).H) < 0.8
 
 
+@EACH
 @pytest.mark.parametrize("share", [0.0, 0.05])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 def test_the_scale_of_gaussian_noise_is_estimated(share, store):
@@ -149,6 +151,7 @@ def test_sparse_and_dense_data_give_the_same():
     assert np.allclose(one.W, two.W, atol=1e-12) and np.allclose(one.H, two.H, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_float32_stays_float32():
     H, X = planted(shape=(60, 40))
     one, two = (pw.factorize(X.astype(kind), len(H), loss="huber", random_state=0) for kind in (np.float64, np.float32))
@@ -157,6 +160,7 @@ def test_float32_stays_float32():
     assert two.objective == pytest.approx(one.objective, rel=1e-2)
 
 
+@pytest.mark.slow_cases("HALS|GCD|PALM")
 @pytest.mark.parametrize("solver", [solvers.Newton(), solvers.HALS(), solvers.GCD(), solvers.PALM()], ids=repr)
 def test_only_observed_entries_count(solver):
     """What is not observed may be anything, and a row goes where SciPy finds its minimum."""
@@ -219,6 +223,7 @@ def test_rows_with_weights_are_rows_that_are_repeated():
     assert deltas[0] == pytest.approx(deltas[1], rel=1e-9)
 
 
+@pytest.mark.slow_cases("hals|gcd|palm")
 @pytest.mark.parametrize("solver", ["newton", "hals", "gcd", "palm"])
 def test_holes_do_not_count_in_the_scale(solver):
     H, X = planted()

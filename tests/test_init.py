@@ -21,6 +21,7 @@ def problem_of(X, W=s.NonNegative(), H=s.NonNegative(), rank=4, loss=Frobenius()
     return pose(as_data(X), loss, (W, H), rank).normalized()
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("start", INITS.values(), ids=INITS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_feasible(start, dtype):

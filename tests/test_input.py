@@ -17,6 +17,7 @@ from partwise import structures as s
 from partwise.datasets import make_cp, make_parts
 
 from .conformance.tables import shuffled_csr
+from .covering import EACH, PAIRS
 
 X = make_parts(8, 6, 2, random_state=0).X
 RESULT = pw.factorize(X, 2, random_state=0)
@@ -101,6 +102,7 @@ NO_MATRIX = {
 }
 
 
+@EACH
 @DOORS_AND_NAMES
 @pytest.mark.parametrize("name", NO_MATRIX)
 def test_what_is_no_matrix_gets_a_sentence_at_once(name, door):
@@ -226,6 +228,7 @@ LIES = {
 }
 
 
+@PAIRS
 @DOORS_AND_NAMES
 @pytest.mark.parametrize("store", [sparse.csr_array, sparse.csc_matrix])
 @pytest.mark.parametrize("lie", LIES)
@@ -282,6 +285,7 @@ def test_what_is_no_sparse_tensor_gets_a_sentence(coords, values, shape, sentenc
         pw.SparseTensor(coords, values, shape)
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 def test_entries_that_add_up_to_infinity_are_infinite(kind):
     large = 0.6 * np.finfo(kind).max
@@ -322,6 +326,7 @@ def test_tensors_at_the_doors_of_matrices_are_shown_others(door):
 LARGEST = np.finfo(np.float64).max
 
 
+@PAIRS
 @pytest.mark.parametrize("unit", [LARGEST, 5e-310], ids=str)
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize(
@@ -336,6 +341,7 @@ def test_units_at_the_end_of_the_numbers(options, store, unit):
         assert extreme.certify(store(unit * Y)).bound == pytest.approx(plain.certify(store(Y)).bound, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_factor_ends_at_the_largest_number_and_the_status_says_so():
     result = pw.factorize(LARGEST * X / X.max(), 2, structure_H=s.UnitNorm(), random_state=0)
     assert np.all(np.isfinite(result.W))

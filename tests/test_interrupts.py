@@ -97,8 +97,9 @@ def test_ctrl_c_outside_of_a_run_is_a_keyboard_interrupt():
                 cpu.gain_columns(A, A, A, (A.dtype.type(0), A[:1], A[:1]))
 
 
-def test_ctrl_c_while_handlers_are_put_in_place_or_back():
-    for _ in range(300):
+@pytest.mark.parametrize("times", [60, pytest.param(300, marks=pytest.mark.slow)])
+def test_ctrl_c_while_handlers_are_put_in_place_or_back(times):
+    for _ in range(times):
         timer = threading.Timer(RNG.uniform(0, 0.001), os.kill, (os.getpid(), signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
             timer.start()
@@ -261,6 +262,7 @@ def clock(monkeypatch):
     return CountingClock
 
 
+@EACH
 @pytest.mark.parametrize("allowed", [0, 3, 40])
 @pytest.mark.parametrize("name", INITS)
 def test_the_time_limit_holds_during_starts(name, allowed, clock, monkeypatch):
@@ -287,6 +289,7 @@ def test_the_time_limit_holds_in_the_middle_of_a_step(name, clock):
         assert np.isfinite(found.fit)
 
 
+@pytest.mark.slow
 def test_a_bound_on_one_more_part_of_a_large_sparse_matrix_never_makes_it_dense(monkeypatch):
     zeros = sparse.csr_array((100_000, 60_000))
     result = pw.factorize(zeros, 2, init="random", max_iter=3, random_state=0)

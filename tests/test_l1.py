@@ -77,6 +77,7 @@ def test_a_zero_weight_that_is_none(weight):
 # -- 0/1 data ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("unit", [1.0, 12.0])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -98,6 +99,7 @@ def test_binary_data_with_a_binary_start_stay_binary(store, unit, dtype):
         assert result.fit == int(np.abs(X - result.W @ result.H).sum())
 
 
+@pytest.mark.slow
 def test_binary_parts_are_told_apart_exactly():
     recovered = 0
     for seed in range(5):
@@ -170,6 +172,7 @@ def row_optimum(x, H, cost=0.0, low=0.0, high=None):
     return linprog(np.r_[np.full(r, cost), np.ones(n)], A_ub=matrix, b_ub=np.r_[-x, x], bounds=bounds).fun
 
 
+@pytest.mark.slow_cases("sparse")
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_exact_blocks_are_those_of_linear_programs(store):
     X = SPOILT.X[:40, :30] * (np.random.default_rng(2).uniform(size=(40, 30)) < 0.7)
@@ -201,6 +204,7 @@ def test_exact_blocks_leave_empty_rows_alone():
         assert result.fit == pytest.approx(loss.value(X, result.W @ result.H))
 
 
+@pytest.mark.slow
 def test_exact_blocks_in_float32():
     X = SPOILT.X[:40, :30].astype(np.float32)
     result = pw.factorize(X, 4, loss="l1", solver=pw.solvers.WeightedMedian(exact_blocks=True), random_state=0)
@@ -245,6 +249,7 @@ def test_the_certificate_speaks_of_entries():
 # -- the rest of the house -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_new_rows_are_projected_by_the_same_loss_each_on_its_own(store):
     model = pw.NMF(5, loss="l1", random_state=0).fit(store(SPOILT.X))
@@ -262,6 +267,7 @@ def test_new_rows_are_projected_by_the_same_loss_each_on_its_own(store):
     assert np.abs(SPOILT.X[:20] - W @ exact.components_).sum() <= (1 + 1e-6) * sum(best)
 
 
+@pytest.mark.slow_cases("exact blocks")
 @pytest.mark.parametrize(
     "options",
     [{"solver": pw.solvers.WeightedMedian(exact_blocks=True)}, {"structure_W": s.Binary()}],

@@ -43,6 +43,7 @@ def test_a_loss_that_is_none(name):
         resolve("loss", name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["itakura-saito", 0.5])
 def test_auto_leaves_zeros_of_a_start(loss):
     """Below beta = 1 it takes multiplicative updates, which alone would never."""
@@ -73,6 +74,7 @@ def test_multiplicative_updates_are_scikit_learns(beta, store):
     assert np.allclose(ours[0] @ ours[1], theirs[0] @ theirs[1], rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [0, 1, 1.5])
 def test_as_good_as_scikit_learn_after_long(beta):
     """From the same start, Newton's method in 100 iterations against multiplicative updates in 2000."""
@@ -83,6 +85,7 @@ def test_as_good_as_scikit_learn_after_long(beta):
     assert ours.reconstruction_err_ <= 1.002 * theirs.reconstruction_err_
 
 
+@pytest.mark.slow_cases("float32")
 @PAIRS
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -107,6 +110,7 @@ def counts(draw):
     return V.astype(draw(st.sampled_from([np.float64, np.float32])))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     V=counts(),
@@ -151,6 +155,7 @@ def hostile(seed, beta, dtype):
     return V.astype(dtype), int(rank), start
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("beta", [-3.0, -1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 4.0])
 def test_no_iteration_raises_the_loss_of_hostile_data(beta, dtype):
@@ -181,6 +186,7 @@ def test_no_iteration_raises_the_loss_of_hostile_data(beta, dtype):
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["newton", "mu_extrapolated"])
 def test_spectra_in_single_precision_are_as_good_as_in_double(solver):
     """Power spectra span fourteen orders of magnitude, and every one of them counts under Itakura and Saito's loss."""
@@ -195,6 +201,7 @@ def test_spectra_in_single_precision_are_as_good_as_in_double(solver):
     assert np.isfinite(one.relative_error)
 
 
+@pytest.mark.slow_cases("^(1.8|2.5)-")
 @EACH
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("beta", [0.5, 1, 1.5, 1.8, 2.5, 3])
@@ -215,6 +222,7 @@ def test_new_data_on_old_parts(store, beta):
         assert loss.value(X, W @ H) < loss.value(X, np.maximum(squares, 1e-6) @ H)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [0, 0.5, 1, 1.5])
 def test_single_precision_with_a_wide_range(beta):
     """Entries down to 1e-15 of the largest: everything stays a number, the fit is as good as in double precision."""
@@ -304,6 +312,7 @@ def test_results_are_kept(tmp_path):
         assert same.certificate == result.certificate
 
 
+@pytest.mark.slow_cases(r"1\.5")
 @pytest.mark.usefixtures("plain_pictures")
 @pytest.mark.parametrize("loss", ["kl", "1.5", "beta(0.5)"])
 def test_on_the_command_line(loss, tmp_path, capsys):

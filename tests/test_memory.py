@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import resource, sys
 import numpy as np
@@ -48,10 +50,7 @@ WORK = {
     "one part at a time": (["greedy-l1"], ["l1"]),
 }
 SMALL = [(*WORK["divergences"], (14_000, 11_000), 150_000)]
-LARGE = [
-    pytest.param(*work, shape, 600_000, marks=pytest.mark.slow)
-    for work, shape in product(WORK.values(), [(30_000, 20_000), (20_000, 30_000)])
-]
+LARGE = [(*work, shape, 600_000) for work, shape in product(WORK.values(), [(30_000, 20_000), (20_000, 30_000)])]
 
 
 @pytest.mark.parametrize("inits, losses, shape, nonzeros", [*SMALL, *LARGE])
@@ -90,7 +89,6 @@ print(peak() - before)
     assert int(run.stdout) < 20e6
 
 
-@pytest.mark.slow
 def test_peak_memory_of_the_rigorous_bound():
     """A long sparse matrix with a short side: the Gram of that side, and no more."""
     shape, nonzeros = (1_000_000, 300), 2_000_000
@@ -163,7 +161,6 @@ print(peak() - before)
 """
 
 
-@pytest.mark.slow
 def test_a_file_of_counts_takes_less_than_twice_its_size(tmp_path):
     """From the file to the result and its page: X, its columns in single precision (two thirds of X), and little
     more. (Beyond what an interpreter with all libraries takes, a third of a gigabyte.)"""

@@ -24,6 +24,8 @@ from partwise.selection.speckled import Speckled
 from partwise.selection.thinning import Thinning
 from partwise.structures import L2, Fixed, Free, NonNegative, Simplex, Smooth, UnitNorm
 
+from .covering import EACH
+
 METHODS = {"speckled": Speckled(), "blocks": Blocks(), "thinning": Thinning()}
 LOSSES = [("speckled", "frobenius"), ("blocks", "frobenius"), *((name, "kl") for name in METHODS)]
 
@@ -71,6 +73,7 @@ def arrays(outcome):
 # -- all of them ---------------------------------------------------------------------------------------
 
 
+@EACH
 @pytest.mark.parametrize(("method", "loss"), LOSSES)
 def test_same_seed_same_bits(method, loss):
     X = planted((12, 9))
@@ -80,6 +83,8 @@ def test_same_seed_same_bits(method, loss):
     assert not np.array_equal(losses(one), losses(other))
 
 
+@pytest.mark.slow_cases("blocks")
+@EACH
 @pytest.mark.parametrize(("method", "loss"), LOSSES)
 def test_planted_rank_is_found(method, loss):
     X = planted()
@@ -97,6 +102,7 @@ def test_what_is_fitted_is_told_in_the_units_of_what_is_predicted(method, loss):
     assert 0.5 < fitted / predicted < 1.2  # three standard deviations
 
 
+@EACH
 @pytest.mark.parametrize("shape", [(20, 15), (6, 5, 5)])
 @pytest.mark.parametrize("method", ["speckled", "blocks"])
 def test_what_is_predicted_was_not_seen(method, shape):
@@ -117,6 +123,8 @@ def test_what_is_predicted_was_not_seen(method, shape):
         assert after[2].held_out.sum() > before[2].held_out.sum() + 1000
 
 
+@pytest.mark.slow_cases("blocks")
+@EACH
 @pytest.mark.parametrize(("method", "loss"), LOSSES)
 def test_storage_does_not_matter(method, loss):
     """Few zeros are not stored here, and all of them are predicted."""
@@ -128,6 +136,7 @@ def test_storage_does_not_matter(method, loss):
         np.testing.assert_array_equal(found[2].counted, expected[2].counted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "loss"), LOSSES)
 def test_tensors(method, loss):
     """Both ways to store one; halves are small, and any rank is fitted."""
@@ -137,6 +146,7 @@ def test_tensors(method, loss):
     assert Window.of({rank: outcome.held_out.sum() for rank, outcome in dense.items()}).near == 2
 
 
+@EACH
 @pytest.mark.parametrize("unit", [2.0**40, 1e-3])
 @pytest.mark.parametrize(("method", "loss"), LOSSES[:-1])
 def test_units_do_not_matter(method, loss, unit):
@@ -154,6 +164,7 @@ def degenerate():
     yield "fewer rows than parts", X[:5, :4]
 
 
+@EACH
 @pytest.mark.parametrize(("method", "loss"), LOSSES)
 def test_degenerate_data(method, loss):
     with warnings.catch_warnings():
@@ -308,6 +319,7 @@ def test_sampled_zeros_count_for_all(shape, monkeypatch):
     assert abs(np.mean(counted) - cell.size) < 4 * np.std(counted) / 200**0.5
 
 
+@pytest.mark.slow_cases("blocks")
 @pytest.mark.parametrize("method", ["blocks", "thinning"])
 def test_sparse_data_stay_sparse(method):
     """Of 20 000 x 20 000 entries, 3 GB as an array, 20 000 are stored."""

@@ -10,6 +10,8 @@ from scipy import sparse
 import partwise as pw
 from partwise import metrics
 
+from .covering import EACH
+
 RNG = np.random.default_rng(0)
 SHAPES = [(6, 5), (6, 5, 4), (5, 4, 3, 4), (1, 5, 4), (2, 5, 4)]
 
@@ -46,6 +48,7 @@ def as_entries(T):
 STORES = {"dense": np.asarray, "by columns": np.asfortranarray, "sparse": as_entries}
 
 
+@EACH
 @pytest.mark.parametrize("store", STORES.values(), ids=STORES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_core_consistency_is_its_definition(shape, store):

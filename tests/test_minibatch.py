@@ -32,6 +32,7 @@ def test_three_passes_come_close_to_the_batch_solver(fresh):
     assert (model.n_iter_, model.n_steps_) == (3, 48)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_many_passes_end_at_a_stationary_point():
     """Nothing is forgotten, so that statistics are those of all of X."""

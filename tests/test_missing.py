@@ -37,7 +37,11 @@ FITS = {
     "palm": "frobenius",
     "admm": "frobenius",
 }
-each = pytest.mark.parametrize("solver, loss", FITS.items(), ids=FITS)
+OTHERS = ("gcd", "mu_extrapolated", "palm")  # which tests/conformance/test_missing.py has, too
+each = pytest.mark.parametrize(
+    "solver, loss",
+    [pytest.param(*fit, id=fit[0], marks=pytest.mark.slow if fit[0] in OTHERS else ()) for fit in FITS.items()],
+)
 
 
 def fit(X, solver, loss, **settings):
@@ -224,6 +228,7 @@ HIDDEN = {
 }
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("loss", ["frobenius", "kl", pytest.param("l1", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("hide", HIDDEN.values(), ids=HIDDEN)
@@ -309,6 +314,7 @@ def test_rows_that_are_seen_in_small_entries_alone(solver, small):
     assert np.linalg.norm((result.W @ result.H - X)[0, :8]) <= 1e-6 * np.linalg.norm(X[0, :8])
 
 
+@pytest.mark.slow_cases("float32")
 @EACH
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("loss", ["frobenius", "kl", 1.5, "l1"])
@@ -359,6 +365,7 @@ def test_parts_that_greedy_does_not_need_are_left_out_with_weights_too():
         assert result.rank == len(result.weights)
 
 
+@pytest.mark.slow
 def test_what_counts_nothing_is_not_observed_in_float32_either():
     weights = np.where(RNG.uniform(size=X.shape) < 0.5, 0.7, 1.0)
     spoilt = sparse.csr_array(np.where(X > 0.4, X, 0).astype(np.float32))

@@ -24,6 +24,8 @@ from partwise.io import read
 from partwise.report.build import build, entries_that_count
 from partwise.result import impute
 
+from .covering import EACH
+
 # solvers whose steps do not depend on how many samples there are
 PLAIN = {
     "frobenius": pw.solvers.HALS(sweeps=4, extrapolate=False),
@@ -336,6 +338,7 @@ OBSERVED = {
 }
 
 
+@EACH
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("name", OBSERVED)
 @pytest.mark.filterwarnings("ignore:nothing is observed in 2 columns", "ignore:Maximum")
@@ -381,6 +384,7 @@ COUNTS = {
 }
 
 
+@EACH
 @pytest.mark.parametrize("name", COUNTS)
 @pytest.mark.parametrize("loss", ["frobenius", "kl"])
 @pytest.mark.filterwarnings("ignore:Maximum", "ignore:nothing is observed")

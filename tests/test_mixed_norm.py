@@ -17,7 +17,7 @@ from partwise.kernels.cpu.mixed_norm import _by_price, _by_sum, _columns, mixed_
 from partwise.registry import resolve
 from partwise.structures import project_groups
 
-from .covering import PAIRS
+from .covering import EACH
 
 KINDS = {
     "normal": lambda rng, shape: rng.normal(size=shape),
@@ -205,6 +205,7 @@ def test_a_jump_takes_what_the_other_columns_leave():
         assert sums_of(B)[1] == pytest.approx(budget - 3 / math.sqrt(5), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_single_precision_is_kept():
     rng = np.random.default_rng(0)
     for A in (kind(rng, (30, 4)).astype(np.float32) for kind in KINDS.values()):
@@ -348,7 +349,7 @@ def test_sparsities_spread_within_a_budget_as_the_parts_do(seed):
     assert equal.relative_error > 0.1
 
 
-@PAIRS
+@EACH
 @pytest.mark.parametrize("codes", [False, True], ids=["parts", "codes"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("solver", ["mixed_norm", "palm", "admm"])

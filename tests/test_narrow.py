@@ -30,7 +30,7 @@ CALLS = {
 
 @pytest.mark.parametrize(
     "stated",
-    [CALLS["least squares"], CALLS["kl"], *(pytest.param(CALLS[name], marks=pytest.mark.slow) for name in CALLS)],
+    [CALLS["least squares"], *(pytest.param(CALLS[name], marks=pytest.mark.slow) for name in CALLS)],
 )
 def test_the_same_bits(monkeypatch, stated):
     X = counts()

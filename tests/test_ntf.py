@@ -14,6 +14,8 @@ import partwise as pw
 from partwise import structures as s
 from partwise.datasets import make_cp
 
+from .covering import PAIRS
+
 PLANTED = make_cp((12, 10, 8), 3, random_state=0)
 LISTED = pw.SparseTensor(np.argwhere(PLANTED.X), PLANTED.X[np.nonzero(PLANTED.X)], PLANTED.X.shape)
 MODEL = pw.NTF(3, tol=1e-8, random_state=0).fit(PLANTED.X)
@@ -29,6 +31,7 @@ def test_the_model_is_weights_and_unit_factors():
     assert pw.metrics.factor_match(PLANTED, MODEL.result_) > 0.999
 
 
+@PAIRS
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("loss", ["frobenius", "kl", 1.5, "l1"])
 @pytest.mark.parametrize("X", [PLANTED.X, LISTED], ids=["dense", "sparse"])
@@ -65,6 +68,7 @@ def test_a_matrix_is_the_tensor_of_order_two(store):
     assert np.allclose(model.inverse_transform(weights.tolist()), model.inverse_transform(weights))
 
 
+@pytest.mark.slow
 def test_structures_hold_in_the_factors_shown():
     """Columns that may have any scale have norm 1, the others are those of the structure."""
     known = PLANTED.factors[1]

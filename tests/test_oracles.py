@@ -16,6 +16,8 @@ from partwise.datasets import make_parts
 from partwise.oracles import doubly_nonnegative, matrices, nuclear, rank_one
 from partwise.oracles.bounds import complementary, largest_eigenvalue, largest_singular_value
 
+from .covering import seeds
+
 HORN = np.array([[1, -1, 1, 1, -1], [-1, 1, -1, 1, 1], [1, -1, 1, -1, 1], [1, 1, -1, 1, -1], [-1, 1, 1, -1, 1]], float)
 
 
@@ -88,7 +90,7 @@ def test_horn_matrix():
     assert str(atom).endswith("(open, doubly nonnegative)")
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", seeds(200))
 def test_symmetric_answers_against_all_supports(seed):
     Q = np.random.default_rng(seed).normal(size=(8, 8))
     Q = Q + Q.T
@@ -99,7 +101,7 @@ def test_symmetric_answers_against_all_supports(seed):
     assert atom.status != "closed" or atom.value == pytest.approx(truth, rel=1e-4)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_answers_against_all_supports(seed):
     compare_with_supports(np.random.default_rng(seed).normal(size=(5, 6)))
 
@@ -193,6 +195,7 @@ def test_symmetric_matrices_with_nothing_to_find(Q):
     assert atom.status == "closed"
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype, off", [(np.float64, 9e-11), (np.float32, 8e-6)])
 def test_bounds_hold_where_symmetry_is_rounded(dtype, off):
     for seed in range(20):
@@ -220,6 +223,7 @@ def test_units_do_not_matter(exponent):
     assert atom.value == pytest.approx(plain.value * 10.0**exponent, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_sparse_and_float32_matrices(symmetric):
     Q = gradient((30, 30))
@@ -344,6 +348,7 @@ tensors_of = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.one_of(*tensors_of))
 def test_any_tensor_gets_a_true_answer(Q):

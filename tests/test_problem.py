@@ -17,6 +17,8 @@ from partwise.losses import Frobenius
 from partwise.losses.expansions import Tangent
 from partwise.problem import Problem, largest, pose, ratio
 
+from .covering import EACH
+
 PLANTED = make_parts(20, 15, 4, random_state=0)
 RNG = np.random.default_rng(0)
 W, H = RNG.uniform(size=(20, 4)), RNG.uniform(size=(15, 4))
@@ -119,13 +121,15 @@ BOUNDS = [5e-324, 1e-310, 1e-200, 1e-90, 1e-44, 1e-36, 1e-10, 1e15, 1e30, 1e38, 
 SMALL = RNG.uniform(0.1, 1, size=(6, 2)) @ RNG.uniform(0.1, 1, size=(2, 5))
 
 
+@pytest.mark.slow_cases("float32|all")
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+@pytest.mark.parametrize("bounds", [BOUNDS[::4], BOUNDS], ids=["some", "all"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_bounds_of_any_size_leave_the_report_true(loss, dtype):
+def test_bounds_of_any_size_leave_the_report_true(loss, bounds, dtype):
     """Generous bounds say nothing, and tiny ones hold: the loss reported is that of the factors handed over."""
     X, options = SMALL.astype(dtype), {"loss": loss, "random_state": 0, "max_iter": 6, "tol": 0, "normalize": None}
     free = pw.factorize(X, 2, **options)
-    for bound in BOUNDS:
+    for bound in bounds:
         for structures in (
             {"structure_W": s.Box(0, bound)},
             {"structure_W": s.Box(0, bound), "structure_H": s.Box(0, bound)},
@@ -141,6 +145,8 @@ def test_bounds_of_any_size_leave_the_report_true(loss, dtype):
                 assert np.array_equal(result.W, free.W)
 
 
+@EACH
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("end", ["smallest", "largest"])
@@ -230,6 +236,7 @@ def test_slopes_that_are_no_numbers_are_never_called_stationary(monkeypatch, spo
         assert not result.certificate.stationary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [Frobenius(), losses.KL(), losses.ItakuraSaito(), losses.Beta(1.5)], ids=str)
 @pytest.mark.parametrize("structure", [s.NonNegative(), s.Box(0.1, 0.7) & s.L1(0.01)], ids=["nonnegative", "box"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
@@ -255,6 +262,7 @@ def test_single_precision_is_reported_in_double(loss, structure, store):
     assert result.certificate.stationarity == pytest.approx(truth.stationarity(factors), rel=1e-4, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", [s.Simplex(per="component"), s.UnitNorm(), s.Sparse(3)], ids=str)
 def test_tied_entries_in_single_precision_are_stationary_by_double(structure):
     """A sum of 1 by single precision is not one by double; that is no gain."""
@@ -263,6 +271,7 @@ def test_tied_entries_in_single_precision_are_stationary_by_double(structure):
     assert result.converged
 
 
+@pytest.mark.slow
 def test_double_precision_takes_no_copy_of_the_data():
     """A product converts a piece at a time."""
     X = RNG.uniform(size=(4000, 1500)).astype(np.float32)

@@ -86,6 +86,7 @@ def seen_in_a_terminal(command, folder):
     return seen.decode()
 
 
+@pytest.mark.slow
 def test_in_a_terminal_and_in_a_log(tmp_path):
     """A process whose standard error is a terminal draws; one that writes to a file does not."""
     np.save(tmp_path / "x.npy", X)

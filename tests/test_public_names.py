@@ -73,6 +73,7 @@ def test_properties_are_documented():
     assert not bare
 
 
+@pytest.mark.slow_cases(r"\.(sparse|norm|orthogonal|shape|columns|select|selected|blocks|holdout|dictionary)$")
 @pytest.mark.parametrize("name", HOMES)
 def test_examples_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -4,6 +4,7 @@ import json
 import pickle
 import signal
 from dataclasses import replace
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -25,12 +26,18 @@ TENSOR = pw.datasets.make_cp((12, 10, 8), 2, noise=0.1, random_state=0).X
 NOISE = np.random.default_rng(1).uniform(0.5, 1, size=(30, 20))
 FEW = {"n_repeats": 2, "n_starts": 3}
 SHORT = ["--max", "4", "--repeats", "2", "--starts", "3"]
-FOUND = {
-    "least squares": pw.select_rank(X, 4, **FEW),
-    "counts": pw.select_rank(COUNTS, 4, loss="kl", **FEW),
-    "tensor": pw.select_rank(TENSOR, 3, **FEW),
-    "one part": pw.select_rank(NOISE, 3, **FEW),
+SEARCHES = {
+    "least squares": partial(pw.select_rank, X, 4),
+    "counts": partial(pw.select_rank, COUNTS, 4, loss="kl"),
+    "tensor": partial(pw.select_rank, TENSOR, 3),
+    "one part": partial(pw.select_rank, NOISE, 3),
 }
+
+
+@cache
+def found_in(name):
+    """What a search finds, made where it is first asked for."""
+    return SEARCHES[name](**FEW)
 
 
 def interrupting(monkeypatch, function, number):
@@ -57,27 +64,27 @@ def cut_short():
 
 
 def test_columns_are_aligned_and_those_without_numbers_left_out():
-    first, *lines = FOUND["least squares"].text.splitlines()
+    first, *lines = found_in("least squares").text.splitlines()
     assert first.split("  ")[0] == "parts"
     assert "core consistency" not in first
-    assert "core consistency" in FOUND["tensor"].text
+    assert "core consistency" in found_in("tensor").text
     assert [line.split()[0] for line in lines] == ["1", "2", "3", "4"]
     assert all(len(line) <= len(first) or line.endswith(("picked", "best")) for line in lines)
     signs = {tuple(at for at, sign in enumerate(line) if sign == "±") for line in lines}
     assert len(signs) == 1
     assert lines[2].endswith("picked, best")
-    assert "stability" not in FOUND["one part"].text
+    assert "stability" not in found_in("one part").text
 
 
 @pytest.mark.parametrize("scale, form", [(2.0**20, ".3e"), (1.0, ".7f"), (2.0**-30, ".3e")])
 def test_losses_of_any_size_can_be_read(scale, form):
-    found = FOUND["least squares"]
+    found = found_in("least squares")
     rows = tuple(row._replace(held_out=scale**2 * row.held_out, excess=scale**2 * row.excess) for row in found.table)
     assert replace(found, table=rows).loss_format == form
 
 
 def test_a_drop_that_is_a_small_share_of_the_loss_can_be_read():
-    found = FOUND["least squares"]
+    found = found_in("least squares")
     rows = tuple(
         row._replace(held_out=1 + row.excess, excess_se=2e-6 * (row.excess > 0), excess=row.excess / found.drop / 1000)
         for row in found.table
@@ -101,17 +108,17 @@ def test_the_command(tmp_path, capsys):
     words = ["rank", str(tmp_path / "counts.csv"), "--loss", "kl", *SHORT]
     assert main([*words, "--out", str(tmp_path / "out")]) == 0
     out, err = capsys.readouterr()
-    assert FOUND["counts"].sentence in out
+    assert found_in("counts").sentence in out
     assert "parts" in out.splitlines()[2]
     assert out.splitlines()[-1].startswith("wrote ")
     assert err == ""
     about = json.loads((tmp_path / "out" / "rank.json").read_text())
     assert about["rank"] == 3
-    assert [row["held_out"] for row in about["table"]] == [row.held_out for row in FOUND["counts"].table]
+    assert [row["held_out"] for row in about["table"]] == [row.held_out for row in found_in("counts").table]
     assert about["table"][0]["weakest"] is None
     assert about["random_state"] == 0
     same = pw.load(tmp_path / "out" / "rank.partwise")
-    assert same.sentence == about["sentence"] == FOUND["counts"].sentence
+    assert same.sentence == about["sentence"] == found_in("counts").sentence
     assert np.array_equal(np.load(tmp_path / "out" / "H.npy"), same.result.H)
     page = (tmp_path / "out" / "report.html").read_text()
     assert "How many parts? counts.csv" in page
@@ -160,6 +167,7 @@ def test_the_command_refuses_in_one_line(options, message, tmp_path, capsys, mon
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_ctrl_c_writes_what_is_known_and_a_checkpoint_goes_on(tmp_path, capsys, monkeypatch, plain_pictures):
     np.save(tmp_path / "x.npy", X)
     words, kept = ["rank", str(tmp_path / "x.npy"), *SHORT], str(tmp_path / "kept")
@@ -174,7 +182,7 @@ def test_ctrl_c_writes_what_is_known_and_a_checkpoint_goes_on(tmp_path, capsys, 
     fit = Setting.factorize
     monkeypatch.setattr(Setting, "factorize", lambda *a, **k: calls.append(1) or fit(*a, **k))
     assert main([*words, "--resume", kept, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["sentence"] == FOUND["least squares"].sentence
+    assert json.loads(capsys.readouterr().out)["sentence"] == found_in("least squares").sentence
     assert len(calls) == 3  # two more starts and the last fit
     assert main([*words, "--resume", kept, "--seed", "1"]) == 2
     assert "is a checkpoint of something else: the setting seed" in capsys.readouterr().err
@@ -191,9 +199,9 @@ def test_ctrl_c_before_there_is_anything(tmp_path, capsys, monkeypatch):
 # -- the page --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", SEARCHES)
 def test_the_page_says_what_was_found(name, tmp_path, plain_pictures):
-    found = FOUND[name]
+    found = found_in(name)
     text = found.report(tmp_path / "page.html", title="A & B <b>").read_text()
     assert "A &amp; B &lt;b&gt;" in text
     assert f'<p class="sentence">{found.sentence}</p>' in text
@@ -224,17 +232,17 @@ def test_the_page_of_a_search_cut_short(cut_short, tmp_path, plain_pictures):
 
 def test_words_of_the_fit_are_checked(tmp_path):
     with pytest.raises(ValueError, match="has 12 pixels, a part has 30"):
-        FOUND["least squares"].report(tmp_path / "page.html", image_shape=(3, 4))
+        found_in("least squares").report(tmp_path / "page.html", image_shape=(3, 4))
     with pytest.raises(ValueError, match="there is no folder"):
-        FOUND["least squares"].report(tmp_path / "none" / "page.html")
+        found_in("least squares").report(tmp_path / "none" / "page.html")
     assert not list(tmp_path.iterdir())
 
 
 def test_the_quote_names_a_seed_only_where_there_is_one(plain_pictures):
-    found = FOUND["least squares"]
+    found = found_in("least squares")
     assert "seed 0" in build_selection(found, "")["quote"]
     assert "seed not fixed" in build_selection(replace(found, random_state=None), "")["quote"]
-    assert "random starts compared" not in build_selection(FOUND["one part"], "")["quote"]
+    assert "random starts compared" not in build_selection(found_in("one part"), "")["quote"]
 
 
 # -- estimators ------------------------------------------------------------------------------------------
@@ -255,7 +263,7 @@ def test_nmf_finds_the_number_of_parts():
 def test_the_search_has_the_words_of_the_estimator(monkeypatch):
     told = {}
     monkeypatch.setattr(
-        "partwise.estimators.base.select_rank", lambda X, **words: told.update(words) or FOUND["counts"]
+        "partwise.estimators.base.select_rank", lambda X, **words: told.update(words) or found_in("counts")
     )
     weights, mask = np.arange(1.0, 41), np.ones(X.shape, dtype=bool)
     words = {"alpha_W": 0.01, "l1_ratio": 1.0, "structure_H": "box(0, 9)", "n_threads": 1, "max_iter": 50}
@@ -305,12 +313,14 @@ def test_the_selection_goes_with_its_fit():
     assert model.set_params(n_components=2).fit(X).selection_ is None
 
 
+@pytest.mark.slow
 def test_without_a_seed_every_search_has_its_own():
     one, two = (pw.NMF("auto").fit(X) for _ in range(2))
     assert one.selection_.random_state is None
     assert not np.array_equal(one.selection_.curves, two.selection_.curves)
 
 
+@pytest.mark.slow
 def test_clones_copies_pipelines_and_grids():
     pipe = make_pipeline(MinMaxScaler(), pw.NMF("auto", random_state=0))
     assert clone(pipe).fit_transform(X).shape[0] == 40
@@ -326,6 +336,7 @@ def test_clones_copies_pipelines_and_grids():
     assert grid.best_estimator_.selection_.rank == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "matrix", [sparse.csr_array(COUNTS), np.where(COUNTS == 3, np.nan, COUNTS)], ids=["csr", "nan"]
 )

@@ -154,6 +154,7 @@ def test_no_line_is_drawn_where_a_solver_gives_no_stationarity():
     assert line.get_marker() == "."
 
 
+@pytest.mark.slow
 def test_a_page_of_100000_samples_is_small(tmp_path):
     rng = np.random.default_rng(0)
     factors = rng.gamma(0.3, size=(100_000, 20)), rng.gamma(0.1, size=(30_000, 20))
@@ -184,7 +185,7 @@ def test_labels_of_samples_in_files(text, names, tmp_path):
     assert labels_in(str(tmp_path / "labels.csv"), 4, names) == expected
 
 
-def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch):
+def test_a_page_is_whole_or_not_there(tmp_path, monkeypatch, plain_pictures):
     (tmp_path / "page.html").write_text("earlier")
     monkeypatch.setattr(Path, "write_text", lambda self, *_, **__: self.write_bytes(b"half") and 1 / 0)
     with pytest.raises(ZeroDivisionError):

@@ -24,7 +24,7 @@ from partwise.registry import resolve
 from partwise.report import build
 from partwise.result.result import unit_factors
 
-from .covering import PAIRS
+from .covering import EACH
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(3 * RNG.gamma(0.5, size=(20, 3)) @ RNG.gamma(0.5, size=(3, 12))).astype(float)
@@ -86,6 +86,7 @@ def test_errors_are_shares_and_reconstruction_errors_are_scikit_learns(loss):
         assert model.reconstruction_err_ == pytest.approx(error, rel=1e-5)
 
 
+@EACH
 @pytest.mark.parametrize("unit", [2.0**-300, 1e-100, 1e100])
 @pytest.mark.parametrize("loss", ["kl", "itakura-saito", "beta(-1)", "beta(1.5)"])
 def test_units_do_not_matter(loss, unit):
@@ -93,6 +94,7 @@ def test_units_do_not_matter(loss, unit):
     assert scaled.explained == pytest.approx(plain.explained, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 def test_single_precision_says_the_same(loss):
     X = positive(loss)
@@ -108,7 +110,7 @@ DEGENERATE = {
 }
 
 
-@PAIRS
+@EACH
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize(
     "name, loss", [(n, f) for n in DEGENERATE for f in LOSSES if n != "all zero" or takes_zeros(f)]
@@ -127,6 +129,7 @@ def test_where_there_is_nothing_to_explain(name, loss, store):
     assert bad.explained < 0.8
 
 
+@pytest.mark.slow
 def test_worse_than_the_mean_is_below_zero():
     held = s.Fixed(np.eye(2, 12) + 1e-3)
     assert fit(COUNTS, "kl", structure_H=held).explained < 0
@@ -296,14 +299,16 @@ def test_tensorly_takes_the_model():
     assert all(np.allclose(np.linalg.norm(A, axis=0), 1) for A in cp.factors)
 
 
-def test_dollars_are_no_formula(tmp_path):
-    for size, mode in ((20, 0), (5, 2)):  # the heaviest, and all of them
-        odd = Mode("$\\frac$ a_$", tuple(f"${i}\\$ ^$" for i in range(size)))
-        result = three_factors(modes=tuple(odd if i == mode else other for i, other in enumerate(MODES)))
-        result.report(tmp_path / "page.html")
-        figure = result.plot.modes()
-        figure.canvas.draw()
-        assert figure.axes[mode].get_title() == odd.name
+@pytest.mark.parametrize(
+    "size, mode", [pytest.param(20, 0, id="the heaviest", marks=pytest.mark.slow), pytest.param(5, 2, id="all of them")]
+)
+def test_dollars_are_no_formula(size, mode, tmp_path):
+    odd = Mode("$\\frac$ a_$", tuple(f"${i}\\$ ^$" for i in range(size)))
+    result = three_factors(modes=tuple(odd if i == mode else other for i, other in enumerate(MODES)))
+    result.report(tmp_path / "page.html")
+    figure = result.plot.modes()
+    figure.canvas.draw()
+    assert figure.axes[mode].get_title() == odd.name
 
 
 def test_factorize_takes_names_of_modes(plain_pictures):

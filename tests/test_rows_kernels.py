@@ -8,7 +8,7 @@ from partwise import kernels
 from partwise.kernels import threads
 from partwise.kernels.records import Box, EntryLoss, Others, Rows
 
-from .covering import TRIPLES
+from .covering import EACH, PAIRS
 
 of = kernels.of(np.zeros(1))
 DIM, OTHER, RANK = 17, 29, 4
@@ -87,6 +87,7 @@ def box_of(lower=0.0, l1=0.0):
     return Box(l1, np.full((1, RANK), lower), np.full((1, RANK), np.inf))
 
 
+@PAIRS
 @pytest.mark.parametrize("kind, beta", FINITE)
 def test_values_and_derivatives_count_entries_by_their_weights(kind, beta):
     rows, X, total, A, B = setting(kind, beta)
@@ -112,7 +113,7 @@ def test_the_linear_term_of_kl_is_in_every_loss(listed):
         assert loss == pytest.approx(value(X[chosen], ones[chosen], new[chosen] @ B.T, 1.0), rel=1e-10)
 
 
-@TRIPLES
+@PAIRS
 @pytest.mark.parametrize(
     "kernel, kind, beta", [("newton", *case) for case in FINITE] + [("newton_kl", kind, 1.0) for kind in KINDS]
 )
@@ -146,6 +147,7 @@ def test_rows_fall_to_where_the_weighted_objective_is_stationary(kernel, kind, b
     assert np.all(slope[~free] >= -1e-7 * scale[~free])
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_least_squares_on_observed_entries_is_that_of_every_row_by_itself(dtype):
     rng = np.random.default_rng(1)
@@ -184,6 +186,7 @@ def test_a_row_of_zeros_is_given_mass_where_its_weights_are():
 # -- L1 ----------------------------------------------------------------------------------------------------
 
 
+@EACH
 @pytest.mark.parametrize("signed", [False, True])
 def test_a_weight_of_an_entry_is_its_number_of_copies(signed):
     """Under L1, in medians and smoothed."""
@@ -242,6 +245,7 @@ def test_smoothed_differences_leave_missing_entries_out(together):
 # -- sums of X ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_sums_of_stored_numbers(dtype):
     X = np.random.default_rng(5).normal(size=(DIM, OTHER)).astype(dtype)

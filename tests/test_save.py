@@ -26,6 +26,7 @@ PLANTED = make_parts(20, 15, 3, noise=0.1, random_state=0)
 RESULT = pw.factorize(PLANTED.X, 3, random_state=0, n_init=2)
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize(
     "options",
     [
@@ -143,9 +144,9 @@ def nested(depth):
     return {"list": [nested(depth - 1)]} if depth else 3
 
 
-RESULTS = {
-    "plain": RESULT,
-    "structures": pw.factorize(
+FITS = {
+    "plain": lambda: RESULT,
+    "structures": lambda: pw.factorize(
         PLANTED.X,
         3,
         structure_W=s.NonNegative() & s.L1(0.1) & s.Sparse(2),
@@ -154,24 +155,26 @@ RESULTS = {
         max_iter=20,
         tol=0.1,
     ),
-    "budgets": pw.factorize(PLANTED.X, 3, structure_H=s.GroupSparsity([1, 2], [0.3, 0.5]), max_iter=20, tol=0.1),
-    "l1": pw.factorize(PLANTED.X, 3, loss="l1", solver="weighted_median(exact_blocks=True)", random_state=0),
-    "greedy": pw.factorize(PLANTED.X, 3, solver="greedy(keep=True, prune=2)", random_state=0),
-    "tensor": pw.factorize(
+    "budgets": lambda: pw.factorize(
+        PLANTED.X, 3, structure_H=s.GroupSparsity([1, 2], [0.3, 0.5]), max_iter=20, tol=0.1
+    ),
+    "l1": lambda: pw.factorize(PLANTED.X, 3, loss="l1", solver="weighted_median(exact_blocks=True)", random_state=0),
+    "greedy": lambda: pw.factorize(PLANTED.X, 3, solver="greedy(keep=True, prune=2)", random_state=0),
+    "tensor": lambda: pw.factorize(
         make_cp((5, 4, 3), 2, random_state=0).X,
         2,
         random_state=0,
         modes={"a": list("vwxyz"), "b": None, "c": [1.5, 2, 3]},
     ),
-    "symmetric": pw.factorize(PLANTED.X @ PLANTED.X.T, 2, symmetric="off-diagonal", random_state=0),
+    "symmetric": lambda: pw.factorize(PLANTED.X @ PLANTED.X.T, 2, symmetric="off-diagonal", random_state=0),
 }
 
 
-@pytest.mark.parametrize("share", [20, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("share", [60, *(pytest.param(share, marks=pytest.mark.slow) for share in (20, 1))])
+@pytest.mark.parametrize("name", FITS)
 def test_anything_replaced_is_noticed_or_harmless(name, share, tmp_path):
     """What is read can be told, handed on and saved again."""
-    about, arrays = read_archive(RESULTS[name].save(tmp_path / "r.partwise"), "result")
+    about, arrays = read_archive(FITS[name]().save(tmp_path / "r.partwise"), "result")
     tried = refused = 0
     for tree, changed in hostile(about["result"], arrays, share):
         path = write_archive(tmp_path / "h.partwise", "result", {"result": tree}, changed)

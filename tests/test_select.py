@@ -89,6 +89,7 @@ def test_ranks_within_noise_are_given_more_patience():
     assert order == [1, 2, 3, 4, 5, 6, 7] and tried(losses.get, range(1, 10)) == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_skewed_data_are_searched_to_the_end():
     """A wild prediction at 3 and 4 parts does not end it, nor do large entries that were left out hide that 5 fit."""
     rng = np.random.default_rng(2)
@@ -149,12 +150,14 @@ SPECTRA = (DATA.W @ DATA.H + 0.02) * np.random.default_rng(0).gamma(20, 1 / 20, 
 LOSSES = ["frobenius", "kl", 1.5, "itakura-saito", "l1", "huber"]
 
 
+@pytest.mark.slow_cases("^(?!kl)")
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss(loss):
     found = pw.select_rank(SPECTRA if loss == "itakura-saito" else X, 6, loss=loss, **FEW)
     assert (5 if loss == "itakura-saito" else 4) in found.window and found.result.rank == found.rank
 
 
+@pytest.mark.slow_cases("float32|csc|list")
 @pytest.mark.parametrize("store", [sparse.csr_array, sparse.csc_matrix, np.asfortranarray, list, np.float32])
 def test_every_storage(store):
     assert pw.select_rank(store(X), 6, **FEW).rank == 4
@@ -226,11 +229,13 @@ def test_same_bits_in_any_number_of_processes(found, n_jobs):
     same(found, pw.select_rank(X, 8, n_jobs=n_jobs))
 
 
+@pytest.mark.slow
 def test_ranks_beyond_the_window_do_not_matter(found):
     same(found, pw.select_rank(X, 30))
     same(found, pw.select_rank(X, [*range(1, 8), 20, 25]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("data", "loss"), [(X, "frobenius"), (COUNTS, "kl")], ids=["least squares", "counts"])
 @pytest.mark.parametrize("unit", [2.0**-400, 1e-3, 7.0, 1e200])
 def test_units_do_not_matter(data, loss, unit):
@@ -303,6 +308,7 @@ def test_no_end_where_there_are_no_more_ranks():
     assert found.no_end and "ask for more" not in found.sentence and "more could be X itself" in found.sentence
 
 
+@pytest.mark.slow
 def test_an_end_where_what_is_left_is_next_to_nothing():
     """Without noise the error falls for ever, by less and less, and further parts are any."""
     found = pw.select_rank(pw.datasets.make_parts(60, 40, 3, random_state=0).X, 5)
@@ -322,6 +328,7 @@ def test_one_rank_says_nothing():
     assert pw.select_rank(X, 1).sentence == "1 part: no other number was tried."
 
 
+@pytest.mark.slow
 def test_parts_that_are_not_unique():
     """Factors without a zero: 4 parts predict best, and no two starts find the same."""
     rng = np.random.default_rng(2)
@@ -349,6 +356,7 @@ def test_fewer_that_come_again(found):
     assert "but from 5 on parts differ" in other.sentence  # of 3 and 4 that is not known
 
 
+@pytest.mark.slow
 def test_counts_that_vary_as_poisson():
     """Predictions of a fit are worse than the truth, here by 4.6%, and that is taken off: the mean of 20 searches is
     known to 1.2%."""
@@ -356,6 +364,7 @@ def test_counts_that_vary_as_poisson():
     assert abs(np.mean([pw.select_rank(draw, 1, loss="kl").dispersion for draw in draws]) - 1) < 0.035
 
 
+@pytest.mark.slow
 def test_counts_that_vary_more_than_poisson():
     rng = np.random.default_rng(0)
     mean = pw.datasets.make_parts(120, 80, 4, random_state=0).X
@@ -371,6 +380,7 @@ def test_counts_that_vary_more_than_poisson():
 # -- methods ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("blocks")
 @pytest.mark.parametrize("method", ["speckled", "blocks", "thinning"])
 def test_methods_by_name(method):
     found = pw.select_rank(COUNTS, 6, loss="kl", method=method, **FEW)
@@ -402,6 +412,7 @@ def test_a_method_of_ones_own():
     assert pw.select_rank(X, 6, method=Columns(), **FEW).rank == 4
 
 
+@pytest.mark.slow
 def test_large_sparse_counts_by_strata(monkeypatch):
     """A share of the nonzeros, and zeros that stand for all; what is left stands for what is hidden."""
     rng = np.random.default_rng(0)
@@ -552,6 +563,7 @@ POOR = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POOR)
 def test_poor_data(name):
     data, words = POOR[name]

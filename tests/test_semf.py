@@ -55,6 +55,7 @@ def test_other_losses_say_that_they_do_not_take_it():
         pw.factorize(PLANTED.X, 4, loss="kl", structure_W=s.NonNegative() & s.Sparse(2))
 
 
+@pytest.mark.slow
 def test_starts_go_on_until_one_fits():
     settings = {"structure_W": s.Sparse(2), "structure_H": s.UnitNorm(), "random_state": 0}
     easy = make_sparse_codes(200, 10, 12, nonzeros=2, random_state=0).X
@@ -99,6 +100,7 @@ def test_starts_that_do_not_know_the_structure_say_so(init):
         pw.factorize(PLANTED.X, 4, init=init, structure_W=s.NonNegative() & s.Sparse(2))
 
 
+@pytest.mark.slow_cases("60")
 @pytest.mark.parametrize(
     "X", [np.zeros((6, 5)), PLANTED.X[:1], PLANTED.X[:, :1], PLANTED.X - 1], ids=lambda X: str(X.shape)
 )
@@ -116,6 +118,7 @@ def test_degenerate_data(X, W):
 # -- results -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @ignore_unfinished
@@ -137,6 +140,7 @@ def test_every_storage_and_type(store, dtype):
     assert result.objective == pytest.approx(same.objective, rel=1e-6 if dtype == np.float64 else 1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [100.0, *(pytest.param(scale, marks=pytest.mark.slow) for scale in (1e-9, 3e40))])
 def test_units_do_not_matter_where_a_set_is_a_cone(scale):
     settings = {"structure_W": LIMBS, "structure_H": TORSO, "random_state": 5, "n_init": 1, "tol": 1e-6}
@@ -145,6 +149,7 @@ def test_units_do_not_matter_where_a_set_is_a_cone(scale):
     assert np.allclose(unit(other.H), unit(one.H), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_units_do_not_matter_for_dictionaries():
     X = make_sparse_codes(200, 10, 12, nonzeros=2, noise=0.05, random_state=0).X
     one, other = (pw.Dictionary(12, nonzeros=2, random_state=0).fit(c * X) for c in (1.0, 100.0))
@@ -167,6 +172,7 @@ def test_parts_that_are_given_stay_and_others_are_sparse():
     assert result.certificate.feasible
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", [s.Free(), s.NonNegative()], ids=str)
 def test_a_smooth_part_is_smoother(structure):
     X = PLANTED.X + 0.3 * np.random.default_rng(0).standard_normal(PLANTED.X.shape)
@@ -225,6 +231,7 @@ def test_a_given_start_keeps_its_fit_where_norms_are_asked_for():
     assert result.history[0].objective < 1e-20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", [s.L1(2.0), s.Smooth(2.0)], ids=str)
 def test_the_search_weighs_penalties_as_the_objective_does(penalty):
     X = make_parts(200, 100, 5, zeros=0.6, noise=0.1, random_state=0).X
@@ -247,6 +254,7 @@ def test_two_values_with_a_ridge_count_it_once():
     assert np.array_equal(ridge, equal)  # a^2 = a
 
 
+@pytest.mark.slow
 def test_rows_of_any_size_are_coded_as_if_alone():
     model = pw.NMF(4, structure_W=s.Hoyer(0.4, per="item"), random_state=0, max_iter=300).fit(PLANTED.X)
     scale = np.where(np.arange(20) % 2, 1e-5, 1.0)[:, None]
@@ -263,6 +271,7 @@ def test_a_run_that_is_called_off_ends_with_descent_too():
     assert early.objective == pytest.approx(0.5 * np.square(PLANTED.X - early.W @ early.H).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stated", [s.Binary() & s.Simplex(), s.Binary() & s.Sparse(1) & s.UnitNorm(per="item")], ids=str
 )
@@ -313,6 +322,7 @@ def symmetric_parts(H):
     return np.maximum((H + H[:, ::-1]) / 2, 0)
 
 
+@pytest.mark.slow
 def test_a_users_own_projection_has_the_last_word():
     result = pw.factorize(PLANTED.X, 4, structure_H=s.Projection(symmetric_parts), random_state=0, n_init=1)
     assert np.array_equal(result.H, symmetric_parts(result.H))
@@ -352,6 +362,7 @@ def test_a_projection_is_saved_without_its_function(tmp_path):
 # -- new data on old parts -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_codes_beat_orthogonal_matching_pursuit_and_do_not_depend_on_their_neighbours():
     data = make_sparse_codes(300, 12, 20, nonzeros=3, noise=0.05, random_state=1)
     model = pw.Dictionary(20, nonzeros=3, random_state=0).fit(data.X)
@@ -438,15 +449,18 @@ def exact_error(seed, pair):
     return float(np.sqrt(np.mean(np.square(X - result.W @ result.H))))
 
 
+@pytest.mark.slow
 def test_an_exact_dictionary_is_found():
     assert exact_error(0, (0.1, 1.0)) < 1e-10
 
 
+@pytest.mark.slow
 def test_atoms_are_recovered_from_few_noisy_samples():
     X, D = noisy_dictionary(0, 400)
     assert recovered(D, pw.Dictionary(50, nonzeros=3, random_state=0).fit(X).components_) >= 0.88
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codes", [LIMBS, LIMBS & s.EqualNonzeros(5)], ids=str)
 def test_swimmer_is_taken_apart_into_its_groups(codes):
     result = pw.factorize(SWIMMER.X, 17, structure_W=codes, structure_H=TORSO, random_state=0, tol=1e-6)

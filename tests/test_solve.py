@@ -166,6 +166,7 @@ def test_a_callback_can_end_a_run_before_its_first_iteration():
     assert quiet(X, 4, target=start).n_iter == 0
 
 
+@pytest.mark.slow
 def test_a_search_ends_where_the_fit_is_what_tol_leaves():
     planted = make_sparse_codes(200, 12, 16, nonzeros=2, random_state=0).X
     atoms = {"structure_W": s.Sparse(2), "structure_H": s.UnitNorm(), "n_init": 1}

@@ -21,6 +21,8 @@ from partwise.selection.resampling import RESAMPLES
 from partwise.selection.setting import Setting
 from partwise.selection.stability import Study
 
+from .covering import EACH
+
 PLANTED = make_parts(40, 30, 3, noise=0.1, random_state=0)
 X = PLANTED.X
 RNG = np.random.default_rng(0)
@@ -30,7 +32,11 @@ SIMILAR = PLANTED.W @ PLANTED.W.T
 HOLES = np.where(RNG.uniform(size=X.shape) < 0.2, np.nan, X)
 HIDDEN = np.ones(X.shape, bool)
 HIDDEN[3] = False
-FOUND = pw.stability(X, 3, n_runs=5, resample="rows")
+
+
+@pytest.fixture(scope="module")
+def study():
+    return pw.stability(X, 3, n_runs=5, resample="rows")
 
 
 def setting(X, symmetric=False, **counts):
@@ -201,6 +207,7 @@ def test_tensors_are_compared_by_all_modes_but_the_first():
 # -- what is found -------------------------------------------------------------------------------------
 
 
+@EACH
 @pytest.mark.parametrize(
     "matrix, resample, options, runs",
     [
@@ -470,17 +477,17 @@ def test_a_solver_as_an_object_can_be_resumed(tmp_path):
 # -- files and pictures --------------------------------------------------------------------------------
 
 
-def test_round_trip(tmp_path):
-    same = pw.load(FOUND.save(tmp_path / "s.partwise"))
+def test_round_trip(study, tmp_path):
+    same = pw.load(study.save(tmp_path / "s.partwise"))
     assert isinstance(same, pw.Stability)
-    assert same.parts == FOUND.parts
-    assert str(same) == str(FOUND)
-    assert repr(same) == repr(FOUND)
-    assert same.table == FOUND.table
-    assert np.array_equal(same.labels, FOUND.labels)
-    assert np.array_equal(same.result.W, FOUND.result.W)
-    assert np.array_equal(same.consensus.W, FOUND.consensus.W)
-    assert same.cophenetic == FOUND.cophenetic
+    assert same.parts == study.parts
+    assert str(same) == str(study)
+    assert repr(same) == repr(study)
+    assert same.table == study.table
+    assert np.array_equal(same.labels, study.labels)
+    assert np.array_equal(same.result.W, study.result.W)
+    assert np.array_equal(same.consensus.W, study.consensus.W)
+    assert same.cophenetic == study.cophenetic
 
 
 @pytest.mark.parametrize(
@@ -496,16 +503,16 @@ def test_round_trip(tmp_path):
         ("resample", 3, "which is not a"),
     ],
 )
-def test_files_that_cannot_be_are_refused(field, value, what, tmp_path):
-    about, arrays = read_archive(FOUND.save(tmp_path / "s.partwise"), "stability")
+def test_files_that_cannot_be_are_refused(study, field, value, what, tmp_path):
+    about, arrays = read_archive(study.save(tmp_path / "s.partwise"), "stability")
     about["stability"]["fields"][field] = value
     write_archive(tmp_path / "bad", "stability", {"stability": about["stability"]}, arrays)
     with pytest.raises(ArchiveError, match=f"bad holds no whole stability.*{what}"):
         pw.load(tmp_path / "bad")
 
 
-def test_a_part_that_cannot_be_is_refused(tmp_path):
-    about, arrays = read_archive(FOUND.save(tmp_path / "s.partwise"), "stability")
+def test_a_part_that_cannot_be_is_refused(study, tmp_path):
+    about, arrays = read_archive(study.save(tmp_path / "s.partwise"), "stability")
     about["stability"]["fields"]["parts"]["tuple"][0]["fields"]["silhouette"] = {"number": "nan"}
     write_archive(tmp_path / "bad", "stability", {"stability": about["stability"]}, arrays)
     with pytest.raises(ArchiveError, match="what it says of the parts cannot be"):
@@ -515,12 +522,12 @@ def test_a_part_that_cannot_be_is_refused(tmp_path):
         pw.load(tmp_path / "other")
 
 
-def test_pictures():
-    (bars, _) = FOUND.plot.parts().axes
-    assert [bar.get_height() for bar in bars.patches] == [part.share for part in FOUND.parts]
-    image = FOUND.plot.consensus().axes[0].images[0].get_array()
+def test_pictures(study):
+    (bars, _) = study.plot.parts().axes
+    assert [bar.get_height() for bar in bars.patches] == [part.share for part in study.parts]
+    image = study.plot.consensus().axes[0].images[0].get_array()
     assert image.shape == (40, 40)
-    assert np.isclose(image.sum(), FOUND.connectivity.sum())
+    assert np.isclose(image.sum(), study.connectivity.sum())
 
 
 # -- the command line ----------------------------------------------------------------------------------

@@ -20,6 +20,8 @@ from partwise.problem.symmetric import pose_as
 from partwise.result import certificate
 from partwise.solvers import SymmetricCD
 
+from .covering import EACH, PAIRS
+
 SYMMETRIES = [True, "off-diagonal"]
 STORES = [np.asarray, np.asfortranarray, sparse.csr_array]
 DTYPES = [np.float64, np.float32]
@@ -104,6 +106,8 @@ def slow_sweep(Y, A, symmetric):
     return A, gains
 
 
+@PAIRS
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("symmetric", SYMMETRIES)
@@ -139,6 +143,7 @@ def test_an_entry_without_curvature_stays(symmetric):
 # -- the problem -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("symmetric", SYMMETRIES)
@@ -169,6 +174,7 @@ def test_objective_gradient_and_stationarity(store, dtype, symmetric):
     assert problem.stationarity(factors) == pytest.approx(truth, rel=1e-6 if dtype == np.float64 else 1e-3)
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("symmetric", SYMMETRIES)
 def test_a_tiny_residual_is_summed_entry_by_entry(dtype, symmetric):
@@ -244,6 +250,7 @@ def test_off_the_diagonal_any_diagonal_gives_the_same_bits():
         assert np.array_equal(stored.toarray(), kept)
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("symmetric", SYMMETRIES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sparse_equals_dense(symmetric, dtype):
@@ -329,6 +336,7 @@ def test_nonnegative_may_be_stated():
 # -- bounds ------------------------------------------------------------------------------------------------
 
 
+@EACH
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("Y", [NOISY, GRAPH])
 @pytest.mark.parametrize("rank", [1, 4, 30, 45])
@@ -349,6 +357,7 @@ def test_it_is_tighter_where_eigenvalues_are_negative():
     assert fit(GRAPH, 8).certify(GRAPH).bound > 1.1 * plain
 
 
+@pytest.mark.slow
 def test_large_data_get_an_estimate_that_says_so(monkeypatch):
     exact = fit(GRAPH, 3).certify(GRAPH)
     monkeypatch.setattr(certificate, "FULL_SIDE", 10)
@@ -396,6 +405,7 @@ def test_save_and_load(symmetric, tmp_path):
         assert again.certify(NOISY) == result.certify(NOISY)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("plain_pictures")
 @pytest.mark.parametrize("words", [["--symmetric"], ["--off-diagonal"]])
 def test_command_line(words, tmp_path, capsys):
@@ -423,6 +433,7 @@ def unlike(n, rank, seed):
     return rng.uniform(size=(n, rank)) * 10.0 ** rng.uniform(-6, 6, size=(n, 1)) * (rng.uniform(size=(n, rank)) < 0.7)
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n, rank", [(3, 5), (30, 1), (30, 4)])
@@ -437,6 +448,7 @@ def test_the_loss_off_the_diagonal_has_its_digits(store, dtype, n, rank, monkeyp
         assert problem.fit((A, A)) == pytest.approx(truth, rel=1e-12 if dtype == np.float64 else 1e-5)
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("symmetric", SYMMETRIES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_sweep_raises_the_objective_of_networks(symmetric, dtype):

@@ -72,6 +72,7 @@ def smallest_cosine(A, B):
 # -- the problem -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -233,6 +234,7 @@ def test_it_descends_to_a_stationary_point(order, store):
         assert value(X, B) >= objective[-1] * (1 - 1e-12)
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("order, n, rank", [(3, 15, 4), (4, 12, 3), (5, 8, 3)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_planted_parts_come_back(order, n, rank, dtype):
@@ -326,6 +328,7 @@ def test_any_multiplier_gives_a_bound(order):
         assert cone.bound(B, S + S.T) >= best
 
 
+@pytest.mark.slow_cases("None-5")
 @EACH
 @pytest.mark.parametrize("order", [2, 3, 4, 5, 6])
 @pytest.mark.parametrize("steps", [1, 2, 20, None])
@@ -395,6 +398,7 @@ def test_large_ones_are_not_certified(order, n, monkeypatch):
 # -- one part at a time ------------------------------------------------------------------------------------
 
 
+@EACH
 @pytest.mark.parametrize("store", [np.asarray, listed])
 @pytest.mark.parametrize("order, n, rank", [(3, 12, 4), (4, 8, 3), (5, 5, 2)])
 def test_greedy_finds_planted_parts_and_proves_each(order, n, rank, store):

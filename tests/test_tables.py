@@ -20,6 +20,7 @@ X = np.random.default_rng(0).gamma(1.0, size=(5, 3))
 ROWS, COLUMNS = ["r1", "<b>", "ü", "../x", "=1+1"], ["a", "b,c", 'd"']
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
 def test_names_and_bits_come_back(suffix, dtype, tmp_path):

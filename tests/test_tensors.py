@@ -9,7 +9,7 @@ from partwise.datasets import make_cp
 from partwise.metrics import factor_match
 
 from .conformance.tables import sparse_tensor
-from .covering import PAIRS
+from .covering import EACH
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 PLANTED = make_cp((12, 10, 8), 3, zeros=0.3, noise=0.02, random_state=0)
@@ -40,7 +40,7 @@ SHAPES = {
 }
 
 
-@PAIRS
+@EACH
 @pytest.mark.filterwarnings("ignore:rank . is above")  # the number of fibers of the smallest
 @losses
 @pytest.mark.parametrize("store", [np.asarray, np.asfortranarray, sparse_tensor], ids=["dense", "Fortran", "sparse"])
@@ -73,6 +73,7 @@ def test_units_do_not_matter(loss):
         assert factor_match(one, other) == pytest.approx(1)
 
 
+@pytest.mark.slow_cases("0|2")
 @pytest.mark.parametrize("mode", range(3))
 def test_every_mode_may_be_held_or_shaped(mode):
     truth = PLANTED.factors[mode]

@@ -104,6 +104,7 @@ def count_in_worker(_):
     return threads.count()
 
 
+@pytest.mark.slow_cases("loky")
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_workers_of_joblib_share_the_cores(backend):
     n_jobs = joblib.cpu_count()
@@ -111,6 +112,7 @@ def test_workers_of_joblib_share_the_cores(backend):
     assert sum(counts) <= joblib.cpu_count()
 
 
+@pytest.mark.slow
 def test_grid_search_in_two_processes_gives_the_same_bits():
     grid = {"n_components": [2, 3], "max_iter": [10]}
     searches = [

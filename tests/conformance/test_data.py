@@ -26,6 +26,8 @@ storages = pytest.mark.parametrize("store", STORAGES.values(), ids=STORAGES)
 dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
 
+@EACH
+@pytest.mark.slow_cases("float32")
 @storages
 @dtypes
 @pytest.mark.parametrize("scale", [1.0, 8.0])
@@ -64,6 +66,7 @@ def test_extremes_follow_the_scale(store):
     assert data.extremes == pytest.approx(((X.min() + 1) / 8, (X.max() + 1) / 8))
 
 
+@pytest.mark.slow_cases("float32")
 @storages
 @dtypes
 def test_the_diagonal_of_a_square(store, dtype):
@@ -82,6 +85,7 @@ def test_the_diagonal_of_a_square(store, dtype):
     assert all(map(np.array_equal, data.arrays, before))
 
 
+@EACH
 @storages
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_every_loss_sees_the_same_problem(store, loss):
@@ -165,6 +169,7 @@ HELD = {  # the loss, structures, and the densities below which an array is held
 }
 
 
+@pytest.mark.slow_cases("float32")
 @dtypes
 @pytest.mark.parametrize("loss, structure, limit", HELD.values(), ids=HELD)
 def test_an_array_of_few_nonzeros_is_held_by_these(loss, structure, limit, dtype):

@@ -12,7 +12,7 @@ from partwise.kernels.cpu.divergences import logarithm
 from partwise.kernels.records import EntryLoss, Others
 from partwise.losses import KL, Beta
 
-from ..covering import PAIRS, TRIPLES
+from ..covering import PAIRS
 
 BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0]
 STORES = {"dense": np.asarray, "Fortran order": np.asfortranarray, "sparse": sparse.csr_array}
@@ -47,6 +47,8 @@ def test_the_logarithm_is_that_of_numpy():
     assert np.allclose([logarithm(value) for value in x], np.log(x), rtol=4e-16, atol=4e-16)
 
 
+@PAIRS
+@pytest.mark.slow_cases("float32")
 @betas
 @stores
 @pytest.mark.parametrize("mode", [0, 1])
@@ -77,6 +79,7 @@ def test_entries_out_of_reach_are_counted(store):
     assert KL().unreached(as_data(store(X)), (A, B)) == expected
 
 
+@PAIRS
 @pytest.mark.parametrize("l1", [0.0, 0.7])
 @pytest.mark.parametrize("l2", [0.0, 0.4])
 @pytest.mark.parametrize("box", [{}, {"lower": 0.05, "upper": 0.4}])
@@ -98,7 +101,7 @@ def test_one_weight_goes_to_its_best_value(l1, l2, box, store):
         assert w == pytest.approx(best.x, abs=1e-5)
 
 
-@TRIPLES
+@PAIRS
 @betas
 @stores
 @pytest.mark.parametrize("rank", [3, 5, 9])

@@ -11,6 +11,8 @@ from partwise import kernels
 from partwise.kernels import threads
 from partwise.kernels.records import EntryLoss, Others, Rows
 
+from ..covering import EACH
+
 RNG = np.random.default_rng(5)
 DIM, RANK = 200, 6
 
@@ -64,6 +66,7 @@ def test_hals_is_cyclic_coordinate_descent(box):
     assert np.allclose(new, expected, atol=1e-12)
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_hals_gives_each_row_the_sweeps_it_needs(dtype):
     """A row ends when a sweep moves it by at most eps of its first one, whatever its neighbours do."""
@@ -104,6 +107,7 @@ def test_hals_takes_bounds_of_single_entries(ends):
     entries = RNG.uniform(0.1, 0.9, size=A.shape)
     lower = entries / 2 if ends in ("lower", "both") else lower
     upper = entries if ends in ("upper", "both") else upper
+    lower, upper = np.array(lower), np.array(upper)  # as a box has them
     A = np.clip(A, lower, upper)
     expected = A.copy()
     for k in range(RANK):
@@ -113,6 +117,7 @@ def test_hals_takes_bounds_of_single_entries(ends):
     assert np.allclose(new, expected)
 
 
+@EACH
 @cases
 def test_gcd_takes_the_best_coordinate_of_each_row(box):
     A, gram, cross, full = setting(**box)
@@ -176,6 +181,7 @@ def test_a_dead_partner_leaves_only_the_penalty():
         assert np.array_equal(new[:, 2], A[:, 2] if expected is None else np.full(DIM, expected))
 
 
+@pytest.mark.slow
 def test_bounds_are_met_exactly_in_float32():
     A, gram, cross, full = setting(upper=0.3, dtype=np.float32)
     new, _ = kernels.of(A).hals(A, cross, gram, full, np.arange(RANK), (5, 0.0), np.arange(DIM))
@@ -183,6 +189,7 @@ def test_bounds_are_met_exactly_in_float32():
     assert new.dtype == np.float32
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("rank", [1, 8, 9, 20, 33, 49, 100])
 def test_products(rank, dtype):
@@ -204,6 +211,8 @@ def test_products(rank, dtype):
     assert of.sum_abs(-B) == pytest.approx(float(B.sum()), rel=1e-5)
 
 
+@pytest.mark.slow_cases("transposed")
+@EACH
 @pytest.mark.parametrize("kernel", ["sparse_product", "transposed_product"])
 def test_sparse_products_with_long_indices_and_read_only_arrays(kernel):
     S = sparse.random_array((300, 200), density=0.05, format="csr", rng=RNG)
@@ -217,6 +226,7 @@ def test_sparse_products_with_long_indices_and_read_only_arrays(kernel):
     assert np.allclose(product, (S.T if turned else S) @ B)
 
 
+@pytest.mark.slow
 def test_memory_with_gaps_is_refused_not_misread():
     S = sparse.random_array((30, 20), density=0.2, format="csr", rng=RNG)
     gaps = np.zeros(2 * S.nnz)[::2]
@@ -228,6 +238,7 @@ def test_memory_with_gaps_is_refused_not_misread():
         kernels.of(B).sparse_product(rows_of(S), B.astype(np.float32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [1, 9, 40])
 def test_numbers_of_single_precision_are_multiplied_in_double(rank):
     S = sparse.random_array((30, 20), density=0.2, format="csr", rng=RNG).astype(np.float32)

@@ -38,6 +38,7 @@ def test_smallest_where_equal(loss):
         assert loss.value(P, P + 0.01 * np.abs(E)) > 0
 
 
+@pytest.mark.slow
 @losses
 def test_float32_is_summed_in_double_precision(loss):
     X = data_for(loss)

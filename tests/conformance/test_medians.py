@@ -81,6 +81,7 @@ def settings():
         yield x, h, l1, l2, low, high, start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(5))
 def test_an_update_is_the_best_of_all_breakpoints(part):
     for x, h, l1, l2, low, high, start in list(settings())[part::5]:
@@ -96,6 +97,7 @@ def test_an_update_is_the_best_of_all_breakpoints(part):
         assert n_suboptimal[0] == 0
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("zero_weight", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -1,6 +1,7 @@
 """Every solver on data of which entries are missing or count differently, in every storage."""
 
 import re
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -56,13 +57,20 @@ MAIN = ("frobenius", "kl", "l1", "huber")
 NAMED = {name: loss for name, loss in LOSSES.items() if name not in ("kullback-leibler", "l1, zeros count half")}
 
 
+def entries_of(kind, loss):
+    """Without zeros where the loss does not take them, with some where zeros count."""
+    X = TENSORS[3] if kind in OF_ORDER_3 else PLANTED.X
+    return X + 0.1 if loss.degree <= 0 else np.where(X < 0.2, 0.0, X)
+
+
+@cache
+def given_of(kind, loss):
+    return (KINDS | OF_ORDER_3)[kind][0](entries_of(kind, loss))
+
+
 def problem_of(kind, loss, structure):
-    """Data without zeros where the loss does not take them, with some where zeros count."""
-    tensor = kind in OF_ORDER_3
-    X = TENSORS[3] if tensor else PLANTED.X
-    X = X + 0.1 if loss.degree <= 0 else np.where(X < 0.2, 0.0, X)
-    given = (OF_ORDER_3 if tensor else KINDS)[kind][0](X)
-    stated = [NonNegative()] * (X.ndim - 1) + [structure]
+    given = given_of(kind, loss)
+    stated = [NonNegative()] * (len(given.data.shape) - 1) + [structure]
     return pose_observed(False, given, loss, stated, RANK).normalized()
 
 
@@ -99,11 +107,18 @@ QUICK = re.compile(
 )
 
 
-def sampled(triples):
-    """All of them, most marked as slow."""
-    marks = {name: () if QUICK.fullmatch(name) else pytest.mark.slow for name in triples}
+def sampled(triples, slow=None):
+    """All of them, most marked as slow: those of solvers with the name `slow` too."""
+    marks = {
+        name: () if QUICK.fullmatch(name) and not name.endswith(f"-{slow}") else pytest.mark.slow for name in triples
+    }
     cases = [pytest.param(*triple, id=name, marks=marks[name]) for name, triple in triples.items()]
     return pytest.mark.parametrize("problem, solver", cases)
+
+
+def shown(name, problem, solver):
+    """Of a triple: a kind of data, and a loss and structure by a solver."""
+    return set(name.split(": "))
 
 
 def test_every_solver_takes_what_it_is_for():
@@ -115,6 +130,7 @@ def test_every_solver_takes_what_it_is_for():
         assert ((kind, "Greedy") in taken) == (kind in plain)
 
 
+@pytest.mark.covering(shown=shown)
 @sampled(COMPATIBLE)
 def test_steps_keep_their_promises(problem, solver):
     Walk(problem, solver, 40 if isinstance(solver, ADMM) else 20).check()
@@ -128,7 +144,8 @@ LONG = re.compile(
 CONVERGING = {name: triple for name, triple in COMPATIBLE.items() if not LONG.fullmatch(name)}
 
 
-@sampled(CONVERGING)
+@pytest.mark.covering(shown=shown)
+@sampled(CONVERGING, slow="mu_extrapolated")
 def test_converges_to_a_stationary_point(problem, solver):
     tol = 1e-3
     result = run(problem, solver, max_iter=20000, tol=tol)
@@ -142,8 +159,7 @@ def test_the_objective_is_a_weighted_sum(name):
     problem, (_, weights) = PROBLEMS[name], (KINDS | OF_ORDER_3)[kind]
     rng = np.random.default_rng(0)
     factors = [rng.uniform(0.1, 1, size=(dim, RANK)) for dim in problem.data.shape]
-    X = TENSORS[3] if kind in OF_ORDER_3 else PLANTED.X
-    X = X + 0.1 if loss.degree <= 0 else np.where(X < 0.2, 0.0, X)
+    X = entries_of(kind, loss)
     stated = loss.in_units(-sum(problem.exponents))
     expected = stated.value(X, tensor_of(factors), weights.astype(float))
     assert problem.user_objective(problem.fit(problem.from_user(factors))) == pytest.approx(expected, rel=1e-9)

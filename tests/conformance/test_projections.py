@@ -841,6 +841,7 @@ def test_nearest_point_is_that_of_an_oracle(case):
             assert np.all(found >= least - NEAR * case.scale(A))  # or the oracle is wrong
 
 
+@pytest.mark.slow
 @EXACT
 def test_nearest_point_beats_feasible_neighbours(case):
     structure, rng = case.bound, np.random.default_rng(1)
@@ -883,6 +884,7 @@ def test_nearest_points_that_can_be_seen(stated, given, nearest):
     assert np.array_equal(found != 0, np.array([nearest]) != 0)
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_an_orthogonal_component_is_never_further_than_none(dtype):
     """Or than the component as it is, and the others made orthogonal to it, whatever the scales."""
@@ -914,6 +916,7 @@ def test_extreme_matrices_are_no_obstacle():
             assert np.allclose(structure.prox(scale * A, 0.0) / size, structure.prox(A, 0.0), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stated", [case.structure for case in COMPOSITES.values()], ids=COMPOSITES)
 def test_composites_of_extreme_matrices_are_numbers(stated):
     rng, structure = np.random.default_rng(0), stated.bind(TIED, False, "W")
@@ -1041,6 +1044,7 @@ def test_isotonic_regression_of_scikit_learn(bounds):
         assert np.square(b - a).sum() == pytest.approx(np.square(np.array(splits) - a).sum(axis=1).min(), abs=1e-9)
 
 
+@pytest.mark.slow_cases("hoyer & sparse")
 @pytest.mark.parametrize(
     "name",
     [
@@ -1160,6 +1164,7 @@ def largest_along(a):
 # -- what holds for every structure --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @EVERY
 def test_settled_points_are_in_the_set_and_stay(case):
     structure = case.bound
@@ -1199,6 +1204,7 @@ def test_what_is_outside_is_a_violation(case):
     assert found or case.structure.elementwise or isinstance(case.structure, s.Smooth)
 
 
+@pytest.mark.slow
 @EVERY
 def test_single_precision(case):
     structure = case.bound
@@ -1210,6 +1216,7 @@ def test_single_precision(case):
         assert structure.violation(B) == 0
 
 
+@pytest.mark.slow
 @EVERY
 def test_units_are_followed(case):
     """In other units the same point, with the same penalty."""
@@ -1224,6 +1231,7 @@ def test_units_are_followed(case):
         assert np.allclose(np.ldexp(scaled.settle(np.ldexp(A, -e)), e), structure.settle(A), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow_cases(" & ")
 @EVERY
 @pytest.mark.filterwarnings("ignore:.*does not restrict W")
 def test_degenerate_factors(case):

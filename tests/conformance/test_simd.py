@@ -72,6 +72,7 @@ def tile(f):
 FUNCTIONS = (panel, gather, scatter, dots, moments, combine, renew, pull, tile)
 
 
+@pytest.mark.slow_cases("^(?!gather-float64)")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_plain_loops_are_vector_code_but_for_rounding(function, dtype):

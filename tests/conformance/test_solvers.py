@@ -1,5 +1,6 @@
 """Every compatible (loss, structure, solver): descent, feasibility, optimality, reproducibility."""
 
+from functools import partial
 from itertools import pairwise, product
 
 import numpy as np
@@ -15,7 +16,7 @@ from partwise.run.loop import Control, solve
 from partwise.solvers import MU
 from partwise.structures import Fixed, NonNegative
 
-from ..covering import PAIRS
+from ..covering import EACH
 from .tables import (
     LOSSES,
     OF_TENSORS,
@@ -82,10 +83,16 @@ NAMES = {solver: name for name, solver in SOLVERS.items()}
 
 
 def shown(name, problem, solver):
-    """Of a triple: a loss by a solver, a structure by a solver of some kind, an order by a solver."""
+    """Of a triple: its structure; by a solver a loss and an order; by a kind of solver whether entries are tied."""
     where, _, stated = name.removesuffix(f"-{NAMES[solver]}").rpartition(": ")
     loss = next(loss for loss in LOSSES if stated.startswith(f"{loss}-"))
-    return {("loss", loss, solver), ("structure", stated.removeprefix(loss), type(solver)), ("order", where, solver)}
+    structure = stated.removeprefix(f"{loss}-")
+    return {
+        ("loss", loss, solver),
+        ("tied", structure in TIED, type(solver)),
+        ("order", where, solver),
+        ("structure", structure),
+    }
 
 
 def beginning(solver):
@@ -175,21 +182,27 @@ class Walk:
         assert same(Walk(self.problem, self.solver, 10).factors[-1], self.factors[10])
 
 
+# variants of solvers run without further structures, and tensors with a few
+@pytest.mark.slow_cases(
+    r"(?<!-nonnegative)-(hals, shuffled|cd|(gcd|newton|newton_kl), plain|streamed)$|streamed, plain$"
+)
+@pytest.mark.slow_cases("sparse & (orthogonal|hoyer)-palm$")
+@pytest.mark.slow_cases("^order 3, mode|^order 4(?!: (frobenius|kl|l1)-nonnegative-)")
+@pytest.mark.slow_cases(
+    "^order 3: (?!(frobenius|kl|l1|beta)-nonnegative-|frobenius-(box|fixed|simplex|pattern).*palm$)"
+)
 @pytest.mark.covering(shown=shown)
 @triples
 def test_steps_keep_their_promises(problem, solver):
     Walk(problem, solver).check()
 
 
-# descent within structures that tie entries is how `admm` ends, too
-CONVERGING = [
-    pytest.param(*triple, id=name, marks=pytest.mark.slow if name.endswith("-palm") else ())
-    for name, triple in COMPATIBLE.items()
-]
-
-
+# variants of solvers, tensors and multiplicative updates take long; descent within structures that tie entries is how
+# `admm` ends, too
+@pytest.mark.slow_cases("-palm$|^order|(plain|shuffled|-cd|-mu|mu_extrapolated|thorough)$|(?<!-nonnegative)-streamed$")
+@pytest.mark.slow_cases("(orthogonal|hoyer|unimodal|group_sparsity|equal_nonzeros).*admm$")
 @pytest.mark.covering(shown=shown)
-@pytest.mark.parametrize("problem, solver", CONVERGING)
+@triples
 def test_converges_to_a_stationary_point(problem, solver):
     """`tol` is met by the problem's own measure, recomputed."""
     tol = 1e-3
@@ -211,6 +224,7 @@ MADE = {
 }
 
 
+@EACH
 @pytest.mark.parametrize("problem, solver", MADE.values(), ids=MADE)
 def test_planted_optimum_is_stationary(problem, solver):
     """Without penalties the parts that made X are a solution."""
@@ -225,7 +239,7 @@ def test_planted_optimum_is_stationary(problem, solver):
     assert all(np.allclose(A, B, atol=1e-6) for A, B in zip(start, result.factors, strict=True))
 
 
-@PAIRS
+@EACH
 @pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
 @pytest.mark.parametrize("structure", [NonNegative(), Fixed(SEVERAL.H)], ids=["fit", "parts held"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
@@ -261,30 +275,36 @@ def test_callers_arrays_are_untouched(solver):
 
 
 def in_both_types():
-    """A solver with a problem in double and in single precision: its first loss with every structure that it takes."""
+    """A solver, how a problem is made of X, and X: its first loss with every structure that it takes."""
     # linear programs gain much at once, at another iteration in another type: see test_l1.py
     plain = {name: solver for name, solver in SOLVERS.items() if not getattr(solver, "exact_blocks", False)}
     for (name, solver), (what, structure) in product(plain.items(), (STRUCTURES | TIED).items()):
         loss = loss_for(solver)
         if loss is not None and takes(loss, structure):
             X = PLANTED.X + 0.1 * (loss.degree <= 0)
-            yield f"{what}-{name}", solver, [problem_of(structure, loss, X.astype(t)) for t in (np.float64, np.float32)]
+            yield f"{what}-{name}", solver, partial(problem_of, structure, loss), X
     for (name, solver), what in product(plain.items(), SYMMETRIC):
-        yield f"{what}-{name}", solver, [symmetric_problem_of(what, PLANTED.X.astype(t)) for t in (float, np.float32)]
+        yield f"{what}-{name}", solver, partial(symmetric_problem_of, what), PLANTED.X
 
 
-BOTH_TYPES = [case for case in in_both_types() if case[2][0].modes and refusal(case[1], case[2][0]) is None]
+BOTH_TYPES = {
+    name: (solver, make, X)
+    for name, solver, make, X in in_both_types()
+    if (problem := make(X)).modes and refusal(solver, problem) is None
+}
 
 
-@pytest.mark.parametrize("solver, problems", [case[1:] for case in BOTH_TYPES], ids=[case[0] for case in BOTH_TYPES])
-def test_float32_agrees_with_float64(solver, problems):
-    double, single = problems
+@pytest.mark.slow_cases("^(?!nonnegative-hals$)")
+@pytest.mark.parametrize("solver, make, X", BOTH_TYPES.values(), ids=BOTH_TYPES)
+def test_float32_agrees_with_float64(solver, make, X):
+    double, single = (make(X.astype(dtype)) for dtype in (np.float64, np.float32))
     one, two = (run(problem, solver, max_iter=8) for problem in (double, single))
     assert all(A.dtype == np.float32 for A in two.factors)
     assert two.history[-1].objective == pytest.approx(one.history[-1].objective, rel=1e-2, abs=1e-5)
     assert [s.violation(A) for s, A in zip(single.structures, two.factors, strict=True)] == [0, 0]
 
 
+@pytest.mark.slow_cases(r"^(?!0\.3-hals$)")
 @pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
 @pytest.mark.parametrize("noise", [0.3, 0.006])
 def test_float32_is_honest(solver, noise):

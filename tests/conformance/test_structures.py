@@ -9,6 +9,7 @@ import pytest
 from partwise import registry
 from partwise.structures import Box, Structure
 
+from ..covering import EACH, PAIRS
 from .tables import RANK, SHAPE, STRUCTURES, TIED
 
 structures = pytest.mark.parametrize("stated", STRUCTURES.values(), ids=STRUCTURES)
@@ -25,6 +26,7 @@ def bound(stated):
     return stated.bind(TALL, transposed=True, name="H")
 
 
+@EACH
 @structures
 @pytest.mark.parametrize("step", [0.5, 2.0])
 def test_prox_beats_feasible_neighbours(stated, step):
@@ -109,6 +111,7 @@ def test_violation_is_the_largest_excess(stated):
         assert structure.violation(A) == pytest.approx(0.25)
 
 
+@pytest.mark.slow
 @structures
 def test_units_are_followed(stated):
     """g(A) / 2**4 is the rescaled structure's value of A / 2**2, and feasible sets match."""
@@ -135,6 +138,7 @@ def flat(value):
     return [item for part in value for item in flat(part)] if isinstance(value, tuple) else [value]
 
 
+@PAIRS
 @pytest.mark.parametrize("stated", (STRUCTURES | TIED).values(), ids=STRUCTURES | TIED)
 @pytest.mark.parametrize("exponent", [-1000, 0, 1000])
 @pytest.mark.parametrize("objective_exponent", [-6000.0, 0.0, 6000.0])
@@ -182,6 +186,7 @@ def test_constructors_take_what_a_user_may_say(name):
     assert list(inspect.signature(registry.STRUCTURES[name]).parameters) == PARAMETERS[name]
 
 
+@pytest.mark.slow
 @structures
 def test_float32_stays_float32(stated):
     A = POINTS[0].astype(np.float32)

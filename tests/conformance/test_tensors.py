@@ -90,6 +90,8 @@ def mttkrp(T, factors, mode):
     return np.einsum(T, range(T.ndim), *pairs, [mode, T.ndim])
 
 
+@EACH
+@pytest.mark.slow_cases("float32")
 @storages
 @orders
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -150,6 +152,7 @@ def test_arrays_are_not_copied(name, tmp_path):
     assert np.allclose(data.cross([np.ones((dim, 1)) for dim in data.shape], 1)[:, 0], T.sum(axis=(0, 2)))
 
 
+@EACH
 @storages
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_every_loss_sees_the_same_problem(store, loss, small_pieces):

@@ -12,6 +12,11 @@ REASON = "runs that begin at random with other numbers of samples end at other o
 CHECKS = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
 
 
+# other types compile all kernels once more; other solvers and dictionaries have the code of NMF and MiniBatchNMF
+@pytest.mark.slow_cases(
+    r"^(Dictionary|NMF\(solver=)|check_estimators_dtypes|preserve_dtypes"
+    r"|^MiniBatchNMF\(\)-check_(?!transformer_general)"
+)
 @parametrize_with_checks(
     [pw.NMF(), pw.NMF(solver="cd"), pw.NMF(solver="gcd"), pw.MiniBatchNMF(), pw.Dictionary(3, nonzeros=1, max_iter=40)],
     expected_failed_checks=lambda estimator: dict.fromkeys(CHECKS, REASON),

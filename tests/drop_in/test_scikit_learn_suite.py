@@ -16,7 +16,7 @@ import partwise as pw
 
 from ..covering import PAIRS
 
-pytestmark = PAIRS
+pytestmark = [PAIRS, pytest.mark.slow_cases("cs[rc]_matrix")]
 
 ITSELF = "scikit-learn's class writes to the H that it is given, which both models there are given"
 PRIVATE = "tests private functions of scikit-learn alone"

@@ -25,6 +25,7 @@ from partwise.solvers.exact_rows import linear_programs
 from partwise.structures import Fixed, Free, NonNegative, Unimodal
 
 from ..conformance.tables import SOLVERS, STRUCTURES, TIED
+from ..covering import EACH
 from .arrays import Elsewhere, ElsewhereData
 from .data import RowBlocks, Tensor, observed
 from .losses import Huber
@@ -72,6 +73,7 @@ def test_a_tensor_is_data(solver, loss):
     assert found.history[-1].objective < 1e-3 * brute_force(loss, CUBE, [A * 0 + 1e-3 for A in factors])
 
 
+@EACH
 @each
 @pytest.mark.parametrize("mode", range(3))
 def test_one_factor_of_a_tensor_is_that_of_its_unfolding(solver, loss, mode):
@@ -143,6 +145,7 @@ def test_linear_programs_see_the_weights_of_listed_zeros(weights, best):
     assert found[0, 0] == pytest.approx(best)
 
 
+@pytest.mark.slow_cases("mu")
 @pytest.mark.parametrize("solver", [solvers.Newton(), solvers.MU(extrapolate=True)], ids=["newton", "mu"])
 def test_least_squares_on_observed_entries_only(solver):
     mask = np.random.default_rng(1).uniform(size=MATRIX.shape) < 0.6
