@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from .. import kernels
 from ..errors import IncompatibleError
@@ -161,6 +162,10 @@ class Data(Summarised, ABC):
     @cached_property
     def beyond(self) -> tuple[float, Data]:
         """What most entries count, and data that list how much more, or less, others do."""
+        if self.complete and len(self.shape) == 2:
+            from .sparse import Sparse  # noqa: PLC0415  # built on this module
+
+            return 1.0, Sparse.of(csr_array(self.shape, dtype=self.dtype))
         return self.unlisted, Excess(self.shape, self.dtype, 1.0, self)
 
     def exactly(self) -> Data:
