@@ -64,6 +64,56 @@ def test_entries_may_be_missing_in_some_blocks(loss):
         fitted(Rows(X), missing=None)
 
 
+SEEN = np.random.default_rng(1).uniform(size=COUNTS.shape) < 0.8
+WEIGHTS = np.random.default_rng(2).uniform(0, 3, size=COUNTS.shape) * SEEN
+WEIGHTS[:20] = 2.0  # of the first block, all alike
+OF_ROWS, OF_COLUMNS = (np.random.default_rng(3).uniform(0.5, 2, size=size) for size in COUNTS.shape)
+OF_ROWS[[3, 40]] = 0.0
+SAID = {
+    "mask": {"mask": SEEN},
+    "weights": {"weights": WEIGHTS},
+    "mask and weights": {"mask": SEEN, "weights": np.abs(WEIGHTS - 1)},
+    "sparse weights": {"weights": sparse.csr_array(WEIGHTS)},
+    "rows": {"weights": (OF_ROWS, None)},
+    "rows and columns": {"weights": (OF_ROWS, OF_COLUMNS)},
+    "rows of what is seen": {"weights": (OF_ROWS, OF_COLUMNS), "mask": SEEN},
+}
+
+
+@pytest.mark.parametrize("said", SAID.values(), ids=SAID)
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("loss", ["frobenius", "kl", 1.5])
+def test_masks_and_weights_are_read_beside_the_blocks(loss, store, said):
+    X = store(COUNTS)
+    beside = {name: given if isinstance(given, tuple) else Rows(given) for name, given in said.items()}
+    found, whole = fitted(Rows(X), loss, max_iter=6, **beside), fitted(X, loss, max_iter=6, **said)
+    assert objectives(found) == pytest.approx(objectives(whole), rel=1e-9)
+    assert (found.n_missing, found.weighted) == (whole.n_missing, whole.weighted)
+    assert found.relative_error == pytest.approx(whole.relative_error, rel=1e-9)
+
+
+def altered(A, value):
+    A = A.astype(float)
+    A[30, 3] = value
+    return Rows(A)
+
+
+@pytest.mark.parametrize(
+    "said, sentence",
+    [
+        ({"weights": altered(WEIGHTS, -1)}, r"block 2 of weights \(rows 21 to 50\) must be >= 0, and the smallest is -1"),
+        ({"weights": altered(WEIGHTS, np.nan)}, r"block 2 of weights \(rows 21 to 50\) must be finite"),
+        ({"mask": altered(SEEN, 0.5)}, r"block 2 of mask \(rows 21 to 50\) says which entries of X are observed"),
+        ({"weights": Rows(WEIGHTS[:, :7])}, r"weights has shape \(90, 7\), and X has shape \(90, 20\)"),
+        ({"weights": (OF_ROWS[:7], None)}, "weights in a tuple are one vector for each mode"),
+        ({"weights": Rows(0 * WEIGHTS)}, "no entry of X is observed"),
+    ],
+)
+def test_bad_masks_and_weights_are_named(said, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        fitted(Rows(COUNTS), **said)
+
+
 @pytest.mark.parametrize("structures", [("sparse(2)", None), ("simplex('item')", None), (None, "unimodal & l2(0.1)")])
 def test_structures(structures):
     found, whole = (fitted(X, structure_W=structures[0], structure_H=structures[1]) for X in (Rows(COUNTS), COUNTS))
@@ -142,7 +192,7 @@ def test_a_bad_block_is_named(odd, sentence):
         ({"solver": "auto", "loss": "l1"}, "needs all of X at once"),
         ({"solver": "auto", "structure_W": "unimodal"}, "treats all rows alike"),
         ({"solver": "auto", "symmetric": True}, "needs all of it at once"),
-        ({"mask": np.ones(COUNTS.shape, bool)}, "mask and weights are for X in memory"),
+        ({"mask": np.ones(COUNTS.shape, bool)}, "mask must come in blocks as X does, opened with partwise.open"),
         ({"init": "spa"}, "needs all of it at once"),
     ],
 )

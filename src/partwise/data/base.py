@@ -200,6 +200,11 @@ class Data(Summarised, ABC):
         """The product of the entries of vectors, one for each mode, None for ones, at every place that is listed."""
         raise NotImplementedError
 
+    def multiplied(self, vectors: Sequence[np.ndarray | None]) -> Data:
+        """The same data with entries times those of vectors, one for each mode, None for ones."""
+        (values,) = self.listed()
+        return self.with_values((values * self.along(vectors)).astype(values.dtype))
+
     def with_unlisted(self, weight: float) -> Data:
         """The same data where an entry that is not listed counts `weight` times as much as it did."""
         raise IncompatibleError("a weight of zeros, zero_weight, is for sparse matrices: pass X as one")
