@@ -120,6 +120,25 @@ def test_bad_input_names_the_block(bad, sentence):
         fitted(bad(spread()))
 
 
+def test_masks_and_weights_have_the_chunks_of_x():
+    rng = np.random.default_rng(1)
+    weights, rows = rng.uniform(0, 2, size=COUNTS.shape), rng.uniform(0.5, 2, size=len(COUNTS))
+    for said, beside in [
+        ({"weights": weights, "mask": weights > 0.3}, {"weights": spread(weights), "mask": spread(weights > 0.3)}),
+        ({"weights": (rows, None)}, {"weights": (rows, None)}),
+    ]:
+        found, whole = fitted(spread(), max_iter=4, **beside), fitted(COUNTS, max_iter=4, **said)
+        assert objectives(found) == pytest.approx(objectives(whole), rel=1e-9)
+        assert found.weighted
+        assert np.allclose(found.W, whole.W)
+    with pytest.raises(ValueError, match=r"block 2 of weights is not as large as that of X: rechunk it"):
+        fitted(spread(), weights=da.from_array(weights, chunks=((20, 1, 25, 30, 14), 20)))
+    with pytest.raises(ValueError, match="weights must come in blocks as X does, an array of Dask's"):
+        fitted(spread(), weights=weights)
+    with pytest.raises(ValueError, match=r"block 2 of weights \(rows 21 to 50\) must be >= 0"):
+        fitted(spread(), weights=spread(np.where(np.arange(90)[:, None] == 30, -1.0, weights)))
+
+
 def test_nan_names_the_block():
     X = COUNTS.copy()
     X[30, 3] = np.nan
@@ -174,6 +193,16 @@ def test_ctrl_c_leaves_no_tasks_behind():
         wait_until(lambda: not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
 
 
+@pytest.mark.slow
+def test_a_time_limit_leaves_no_tasks_behind():
+    with cluster(2) as workers, distributed.Client(workers) as client:
+        found = fitted(spread().map_blocks(slow), max_iter=100_000, time_limit=1.0)
+        assert found.status == "time_limit"
+        del found
+        gc.collect()
+        wait_until(lambda: not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
+
+
 def test_time_limits_hold_on_threads():
     began = time.perf_counter()
     found = fitted(spread().map_blocks(slow), max_iter=100_000, time_limit=0.6)
@@ -188,35 +217,60 @@ def wait_until(holds, seconds=10):
         time.sleep(0.05)
 
 
-def killed_runs(n_kills, n_iter=12):
-    """A run in which workers are killed in the middle of iterations, and one in peace."""
-    X, rng = spread().map_blocks(slow), np.random.default_rng(n_kills)
-    expected = fitted(spread(), max_iter=n_iter)
+@pytest.fixture(scope="module")
+def processes():
+    """A cluster of two processes, which tests share, since it takes seconds until there is one."""
     patient = {"distributed.scheduler.allowed-failures": 100}  # a task may be unlucky again and again
-    with dask.config.set(patient), cluster(2, processes=True) as workers, distributed.Client(workers):
+    with dask.config.set(patient), cluster(2, processes=True) as workers:
+        yield workers
+
+
+def killing(workers, moments, rng):
+    """A callback that kills a worker in the middle of the iterations that follow these."""
+
+    def kill(record, factors):
+        if record.n_iter in moments:
+            pids = [worker.pid for worker in workers.workers.values() if worker.pid]
+            threading.Timer(rng.uniform(0, 0.03), os.kill, (int(rng.choice(pids)), signal.SIGKILL)).start()
+
+    return kill
+
+
+def check_kills(workers, n_kills, n_iter):
+    """A run in which workers are killed in the middle of iterations, beside one in peace."""
+    X, rng = spread().map_blocks(slow), np.random.default_rng(n_kills)
+    with distributed.Client(workers):
         fitted(X, max_iter=1)  # workers import partwise
-        moments = set(rng.choice(np.arange(2, n_iter), n_kills, replace=False).tolist())
-
-        def kill(record, factors):
-            if record.n_iter in moments:
-                pids = [worker.pid for worker in workers.workers.values() if worker.pid]
-                threading.Timer(rng.uniform(0, 0.03), os.kill, (int(rng.choice(pids)), signal.SIGKILL)).start()
-
-        return fitted(X, max_iter=n_iter, callbacks=[kill]), expected, X
-
-
-def test_two_killed_workers_change_nothing():
-    found, expected, _ = killed_runs(2)
+        moments = set(rng.choice(np.arange(2, n_iter - 1), n_kills, replace=False).tolist())
+        found = fitted(X, max_iter=n_iter, callbacks=[killing(workers, moments, rng)])
+    expected = fitted(spread(), max_iter=n_iter)
     assert objectives(found) == objectives(expected)
     assert np.array_equal(found.H, expected.H)
+
+
+def test_two_killed_workers_change_nothing(processes):
+    check_kills(processes, 2, n_iter=6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_kills", [5, 7, 8])
-def test_twenty_killed_workers_change_nothing(n_kills):
-    found, expected, _ = killed_runs(n_kills, n_iter=24)
-    assert objectives(found) == objectives(expected)
-    assert np.array_equal(found.H, expected.H)
+def test_twenty_killed_workers_change_nothing(processes, n_kills):
+    check_kills(processes, n_kills, n_iter=24)
+
+
+@pytest.mark.slow
+def test_runs_on_a_cluster_are_resumed(processes, tmp_path):
+    """On other workers than those of the first run, and one of them is killed in between."""
+    path = tmp_path / "run.checkpoint"
+    for loss in ("frobenius", "kl"):
+        with distributed.Client(processes):
+            cut = fitted(spread(), loss, checkpoint=(path, 0), callbacks=[lambda record, factors: record.n_iter == 7])
+            assert (cut.status, cut.n_iter) == ("callback", 7)
+            del cut
+        os.kill(next(worker.pid for worker in processes.workers.values() if worker.pid), signal.SIGKILL)
+        with distributed.Client(processes):
+            same(fitted(spread(), loss, resume=path), fitted(spread(), loss))
+        same(fitted(spread(), loss, resume=path), fitted(spread(), loss))  # and on threads
 
 
 def test_a_worker_may_join():

@@ -103,13 +103,18 @@ class OwnGrams(Smooth):
 
     def __init__(self, data, factors: Sequence[np.ndarray], mode: int, ridge: float):
         self.others = gram_of_others(factors, mode)
-        # a model that is huge where nothing holds it back: sums over all entries say nothing of the few that count
-        self.wild = float(np.vdot(self.others, gram_of(factors[mode]))) > WILD * data.norm2
+        self.norm2 = data.norm2
+        self.wild = self.is_wild(factors[mode])
         self.most, self.beyond = data.plainly if self.wild else data.beyond
         self.largest, self.factors, self.mode, self.ridge = data.largest, list(factors), mode, ridge
         self.shares = data.row_weights(mode) * (data.shape[mode] / (data.largest * math.prod(data.shape)))
         self.gram = with_ridge(self.others * self.others.dtype.type(self.most), ridge)
         self.cross = data.cross(factors, mode)
+
+    def is_wild(self, A: np.ndarray) -> bool:
+        """Whether the model is huge where nothing holds it back: sums over all entries say nothing of the few that
+        count."""
+        return float(np.vdot(self.others, gram_of(A))) > WILD * self.norm2
 
     @property
     def mostly_known(self) -> bool:
