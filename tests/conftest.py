@@ -58,7 +58,7 @@ LONG = re.compile(
     r"|odd_tensors|test_dask.py.*(threads\[(?!kl-dense)|ctrl_c)|zero_rows_and_tiny|best_of_all_breakpoints"
     r"|damage_gives|as_good_a_fit_as|any_tensor_gets|MiniBatchNMF\(\)-check_(?!transformer_general)|lowest_at_the_planted"
     r"|clones_copies|bounds_set_the_unit|ctrl_c_writes|new_rows_are_projected_by_the_same_loss|swimmer_is_what"
-    r"|killed_workers|number_of_workers.*\[[14]\]|worker_may_join|test_narrow.*stated1|page_of_100000"
+    r"|number_of_workers.*\[[14]\]|worker_may_join|test_narrow.*stated1|page_of_100000"
     r"|(promises|converges).*(?<!-nonnegative)-streamed|(promises|converges).*streamed, plain"
     r"|test_converges.*(orthogonal|hoyer|unimodal|group_sparsity|equal_nonzeros).*admm|test_degenerate_data\[.*60"
 )

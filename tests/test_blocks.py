@@ -11,9 +11,11 @@ import partwise as pw
 from partwise import cli
 from partwise.data.blocks import Blocks
 from partwise.data.places import FAN_IN, InProcess, Source, Sums, added
+from partwise.data.observed import observed
 from partwise.errors import IncompatibleError
 from partwise.io.lazy import bytes_of
 from partwise.problem import pose
+from partwise.result.residual import residual_of
 from partwise.structures import NonNegative
 
 RNG = np.random.default_rng(0)
@@ -247,6 +249,18 @@ def test_estimators_take_blocks():
     assert bound.bound == pytest.approx(model.result_.certify(COUNTS).bound, rel=1e-9)
 
 
+def test_where_the_model_fails():
+    result = fitted(COUNTS)
+    given = [observed(X, weights=(OF_ROWS, None)) for X in (COUNTS, Rows(COUNTS))]
+    whole, found = (residual_of(result, one) for one in given)
+    for name in ("rows", "data", "model"):
+        assert np.allclose(getattr(found, name), getattr(whole, name), equal_nan=True)
+    for mode in range(2):
+        assert np.allclose(found.losses[mode], whole.losses[mode])
+    rows = np.array([50, 3, 3, 20])
+    assert np.array_equal(given[1].data.take(0, rows), COUNTS[rows])
+
+
 # -- files -----------------------------------------------------------------------------------------------
 
 
@@ -325,6 +339,11 @@ def test_the_command(tmp_path, capsys):
     assert cli.main([*arguments, "2GB"]) == 0
     assert "opened 90 samples x 20 features in 1 blocks" in capsys.readouterr().out
     assert np.load(out / "W.npy").shape == (90, 4)
+    assert "<h3>Where the model fails</h3>" in (out / "report.html").read_text()
+    np.save(tmp_path / "weights.npy", WEIGHTS)
+    assert cli.main([*arguments, "2GB", "--force", "--weights", str(tmp_path / "weights.npy")]) == 0
+    assert "of 1,800 observed" in (out / "report.html").read_text()
+    capsys.readouterr()
     assert cli.main([*arguments, "1MB", "--force"]) == 2
     assert "rank 4 needs about 0.4 GB" in capsys.readouterr().err
     assert cli.main([*arguments, "2GB", "--force", "--transpose"]) == 2

@@ -20,6 +20,7 @@ distributed = pytest.importorskip("distributed", reason="for clusters of Dask's"
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(3 * RNG.gamma(0.5, size=(90, 4)) @ RNG.gamma(0.5, size=(4, 20))).astype(float)
 CHUNKS = (20, 1, 30, 25, 14)
+IMPORTED = ["partwise", "partwise.kernels.cpu", "partwise.data.spread", "partwise.solvers", "tests.test_dask"]
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
 
@@ -75,6 +76,29 @@ def test_any_number_of_workers_has_the_same_bits(n_workers):
             same(fitted(spread(), loss), threads)
 
 
+def with_holes(X):
+    """NaN in a block of it."""
+    X = X.copy()
+    X[21:51][np.random.default_rng(1).uniform(size=(30, 20)) < 0.3] = np.nan
+    return X
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
+def test_every_loss_and_storage_has_the_same_bits(n_workers):
+    cases = [
+        (X, loss, store)
+        for X in (COUNTS + 0.5, with_holes(COUNTS + 0.5))
+        for loss in ("frobenius", "kl", 1.5, "itakura-saito", 2.5)
+        for store in (None, sparse.csr_array)
+    ]
+    expected = [fitted(spread(X, store), loss) for X, loss, store in cases]
+    with cluster(n_workers) as workers, distributed.Client(workers):
+        for (X, loss, store), threads in zip(cases, expected, strict=True):
+            same(fitted(spread(X, store), loss), threads)
+            assert objectives(threads) == pytest.approx(objectives(fitted(X, loss)), rel=1e-9)
+
+
 def test_defaults_converge_and_are_certified():
     found, whole = pw.factorize(spread(), 4, random_state=0), pw.factorize(COUNTS, 4, random_state=0)
     assert found.status == "converged"
@@ -100,7 +124,8 @@ def test_results_are_saved_and_resumed(tmp_path):
     same(fitted(spread(), resume=path), fitted(spread()))
     cut.save(tmp_path / "model.partwise")
     assert np.array_equal(pw.load(tmp_path / "model.partwise").W, np.asarray(cut.W))
-    assert cut.report(tmp_path / "report.html").exists()
+    page = cut.report(tmp_path / "report.html", X=spread()).read_text()
+    assert "<h3>Where the model fails</h3>" in page
     assert fitted(spread(), init=cut, max_iter=1).history[0].objective == pytest.approx(cut.objective)
 
 
@@ -219,10 +244,16 @@ def wait_until(holds, seconds=10):
 
 @pytest.fixture(scope="module")
 def processes():
-    """A cluster of two processes, which tests share, since it takes seconds until there is one."""
-    patient = {"distributed.scheduler.allowed-failures": 100}  # a task may be unlucky again and again
-    with dask.config.set(patient), cluster(2, processes=True) as workers:
-        yield workers
+    """A cluster of two processes, which tests share. They are forked from one that has imported what they need, so that
+    there are new ones at once."""
+    settings = {
+        "distributed.scheduler.allowed-failures": 100,  # a task may be unlucky again and again
+        "distributed.worker.multiprocessing-method": "forkserver",
+    }
+    with dask.config.set(settings):
+        distributed.utils.get_mp_context().set_forkserver_preload(["distributed", "dask.array", *IMPORTED])
+        with cluster(2, processes=True) as workers:
+            yield workers
 
 
 def killing(workers, moments, rng):
@@ -240,7 +271,6 @@ def check_kills(workers, n_kills, n_iter):
     """A run in which workers are killed in the middle of iterations, beside one in peace."""
     X, rng = spread().map_blocks(slow), np.random.default_rng(n_kills)
     with distributed.Client(workers):
-        fitted(X, max_iter=1)  # workers import partwise
         moments = set(rng.choice(np.arange(2, n_iter - 1), n_kills, replace=False).tolist())
         found = fitted(X, max_iter=n_iter, callbacks=[killing(workers, moments, rng)])
     expected = fitted(spread(), max_iter=n_iter)

@@ -83,6 +83,10 @@ class Data(Summarised, ABC):
         returns by row is put together, sums are added up. Data in memory are one block."""
         return work(self, *tall)
 
+    def among_rows(self, rows: np.ndarray, work: Callable[..., tuple], *tall: Any) -> tuple[np.ndarray, ...]:
+        """`work(data, *tall)` on some rows, in order: arrays by row, put together."""
+        return work(self.select(0, rows), *(A[rows] for A in tall))
+
     def spread(self, A: np.ndarray, mode: int) -> Any:
         """A tall array of NumPy's where the factor of a mode lives."""
         return self.kernels.asarray(A)

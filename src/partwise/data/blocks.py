@@ -102,6 +102,17 @@ class Blocks(Data):
     def each(self, work, *tall):
         return self.place.run(self.on_block(work), self.known_of_blocks(), tall)
 
+    def among_rows(self, rows, work, *tall):
+        chosen = np.zeros((self.shape[0], 1), bool)
+        chosen[rows] = True
+        _, (found,) = self.each(AmongRows(work), chosen, *tall)
+        return tuple(map(np.concatenate, zip(*found, strict=True)))
+
+    def take(self, mode, index):
+        """Of rows alone."""
+        wanted, place = np.unique(np.arange(self.shape[0])[index], return_inverse=True)
+        return self.among_rows(wanted, taken)[0][place]
+
     @property
     def array_type(self):  # type: ignore[override]
         return self.place.array_type
@@ -331,6 +342,22 @@ class OnRows:
 
     def __call__(self, data, W):
         return data.map(self.kernel, (W, self.H), 0, *self.arguments)
+
+
+@dataclass(frozen=True, eq=False)
+class AmongRows:
+    """Work on some of the rows, and those of tall arrays that go with them."""
+
+    work: Callable[..., tuple]
+
+    def __call__(self, data, chosen, *tall):
+        rows = np.flatnonzero(chosen)
+        own = (self.work(data.select(0, rows), *(A[rows] for A in tall)),) if rows.size else ()
+        return (), (own,)
+
+
+def taken(data: Data) -> tuple[np.ndarray]:
+    return (data.take(0, slice(None)),)
 
 
 @dataclass(frozen=True, eq=False)
