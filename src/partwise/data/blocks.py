@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,17 +49,20 @@ class Said(NamedTuple):
 
     def within(self, start: int, stop: int) -> Said:
         """The same for some rows."""
-        cut = (
-            tuple(v if v is None or mode else v[start:stop] for mode, v in enumerate(vectors))
-            for vectors in (self.weights, self.factors)
+        return self._replace(
+            weights=cut(self.weights, slice(start, stop)), factors=cut(self.factors, slice(start, stop))
         )
-        return self._replace(**dict(zip(("weights", "factors"), cut, strict=True)))
+
+
+def cut(vectors: tuple, rows: slice) -> tuple:
+    """One vector for each mode, the first of them for some rows."""
+    return tuple(v if v is None or mode else v[rows] for mode, v in enumerate(vectors))
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks(Data):
     place: Place
-    said: Said = Said()
+    said: Said
     facts: tuple[Facts, ...] = ()  # of each block
     known: dict = field(default_factory=dict)  # what was added up over the blocks, whatever the unit or the type
 
@@ -93,7 +97,7 @@ class Blocks(Data):
 
     def known_of_blocks(self) -> list[Known]:
         starts, facts = self.place.starts, self.facts or (None,) * len(self.place.heights)
-        pairs = list(zip(starts, starts[1:], strict=False))
+        pairs = list(pairwise(starts))
         return [Known(n, *pairs[n], fact, self.said.within(*pairs[n])) for n, fact in enumerate(facts)]
 
     def on_block(self, work: Any) -> OnBlock:
@@ -107,11 +111,6 @@ class Blocks(Data):
         chosen[rows] = True
         _, (found,) = self.each(AmongRows(work), chosen, *tall)
         return tuple(map(np.concatenate, zip(*found, strict=True)))
-
-    def take(self, mode, index):
-        """Of rows alone."""
-        wanted, place = np.unique(np.arange(self.shape[0])[index], return_inverse=True)
-        return self.among_rows(wanted, taken)[0][place]
 
     @property
     def array_type(self):  # type: ignore[override]
@@ -256,7 +255,9 @@ class OnBlock:
         else:
             X, *beside = block if isinstance(block, tuple) else (block,)
             whole = known.facts.complete
-            data = as_data(floating(X)) if whole else with_missing(floating(X), known.said.missing, known.counts(beside))
+            data = (
+                as_data(floating(X)) if whole else with_missing(floating(X), known.said.missing, known.counts(beside))
+            )
         if known.said.weights:
             data = weighted_by(data, known.said.weights)
         if known.said.factors:
@@ -354,10 +355,6 @@ class AmongRows:
         rows = np.flatnonzero(chosen)
         own = (self.work(data.select(0, rows), *(A[rows] for A in tall)),) if rows.size else ()
         return (), (own,)
-
-
-def taken(data: Data) -> tuple[np.ndarray]:
-    return (data.take(0, slice(None)),)
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,7 +124,8 @@ def place_of(X) -> Place | None:
 
 def in_blocks(place: Place, missing: str | None, mask, weights) -> Observed:
     """Data in blocks of rows; a mask and weights of entries are in such blocks, too."""
-    shape, vectors, exponent = (sum(place.heights), place.width), (), 0.0
+    shape, exponent = (sum(place.heights), place.width), 0.0
+    vectors: tuple[np.ndarray | None, ...] = ()
     if isinstance(weights, tuple):
         vectors, exponent = checked_vectors(weights, shape)
         weights = None

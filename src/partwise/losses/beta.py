@@ -236,8 +236,8 @@ def row_equations(data, factors) -> tuple[np.ndarray, ...]:
     """Least squares in H where entries may be missing, as `RowQuadratics` has it, for some rows of X: the Gram matrix
     that rows of H share, their own, `X' W`, and `W' W`."""
     if data.complete:
-        gram, cross = normal_equations(data, factors, 1)
-        return gram, np.zeros((1, 1)), cross, gram
+        gram = gram_of(factors[0])
+        return gram, np.zeros((1, 1)), data.cross(factors, 1), gram
     known = OwnGrams(data, factors, 1, 0.0)
     (own,), _ = known.beyond.map(kernels.of(factors[1]).row_grams, factors, 1)
     return known.gram, own, known.cross, known.others

@@ -232,6 +232,9 @@ class Tangent(Smooth, _Tangent):
 class SecondOrder(Tangent):
     """The same with all second derivatives of each row: `own`, packed as `kernels.hessians` has them, and the ridge."""
 
+    own: np.ndarray
+    ridge: float
+
     def __new__(cls, minus, plus, own, ridge):
         rank = minus.shape[1]
         diagonal = own[:, np.cumsum(np.arange(1, rank + 1)) - 1]

@@ -67,8 +67,8 @@ def residual_of(result: Result, given: Observed) -> Residual:
     data, model, counts = given.data.among_rows(rows, Entries(result.factors[1:], result.loss), result.factors[0])
     for axis, vector in enumerate(given.vectors):
         if vector is not None:
-            vector = vector[rows] if axis == 0 else vector
-            counts = counts * np.expand_dims(vector, [m for m in range(data.ndim) if m != axis])
+            own = vector[rows] if axis == 0 else vector
+            counts = counts * np.expand_dims(own, [m for m in range(data.ndim) if m != axis])
     if not diagonal_weight(result.symmetric):
         counts[np.arange(len(rows)), rows] = 0
     unit = exponent_of(float(np.abs(data[counts > 0]).max(initial=0)))  # squares are numbers

@@ -1,12 +1,12 @@
 """One pass over X an iteration, for data in blocks of rows.
 
 While a block is in memory its rows of W are updated against the present H, as `HALS`, `NewtonKL` and `Newton` do, and
-add to what the update of H needs. For least squares that is the Gram matrix of W and `X' W`, in which H is solved for by
-coordinate descent; where entries are missing or count differently, a Gram matrix for each feature. For other divergences
-it is the slopes in H, for multiplicative updates with extrapolation as long as the objective falls fast, and then the
-second derivatives in each row of H too, for steps of Newton's method. As in online dictionary learning (Mairal, Bach,
-Ponce and Sapiro 2010, JMLR 11), but with all of X before each update of H; extrapolation as in Ang and Gillis (2019),
-Neural Computation 31(2).
+add to what the update of H needs. For least squares that is the Gram matrix of W and `X' W`, in which H is solved for
+by coordinate descent; where entries are missing or count differently, a Gram matrix for each feature. For other
+divergences it is the slopes in H, for multiplicative updates with extrapolation as long as the objective falls fast,
+and then the second derivatives in each row of H too, for steps of Newton's method. As in online dictionary learning
+(Mairal, Bach, Ponce and Sapiro 2010, JMLR 11), but with all of X before each update of H; extrapolation as in Ang and
+Gillis (2019), Neural Computation 31(2).
 
 A step of Newton's method gains for sure as long as the model changes by no more than a share of itself
 (`safe_share`), and the model of an entry changes by no more than the entries of H do that make it. Without
@@ -41,8 +41,6 @@ FAST = 0.03  # of the objective, gained in a pass: as long as it falls by more, 
 SWEEPS = 10, 0.01  # over a row of H in a step of Newton's method, and the share of the first one's gain that is enough
 FURTHER = 1.2  # times as far may the next step go
 MOST_CURVED = 1 << 24  # numbers: the most second derivatives that are added up, 128 MB
-
-
 
 
 @dataclass
@@ -149,7 +147,7 @@ class Streamed(Solver):
         state.stationarity[1] = known.stationarity(structure, A, problem.size)
         way: Any = PALM() if problem.loss.quadratic or isinstance(known, SecondOrder) else MU(extrapolate=True)
         if isinstance(known, SecondOrder):
-            new = known.newton_step(A, within_reach(problem.loss.beta, A, state), SWEEPS)
+            new = known.newton_step(A, within_reach(problem.loss, A, state), SWEEPS)
         elif isinstance(known, RowQuadratics) and moves_freely(structure):
             new = known.descend(A, state.boxes[1], way.inner(problem, 1, state.tol))
         else:
@@ -163,7 +161,9 @@ class Streamed(Solver):
         few = H.size * (problem.rank + 1) // 2 <= MOST_CURVED
         state.curved = few and not problem.loss.quadratic and (state.curved or state.gained < FAST)
         share = Share(problem.loss, H, problem.data.complete, state.curved) if 1 in problem.modes else nothing_of
-        task = Pass(problem.loss, problem.structures[0], H, problem.data.complete, share, self.inner(problem), state.beta)
+        task = Pass(
+            problem.loss, problem.structures[0], H, problem.data.complete, share, self.inner(problem), state.beta
+        )
         (new, point), (gains, fit, penalty, found) = problem.data.each(task, W, state.origins[0])
         if problem.loss.quadratic:
             fit += 0.5 * problem.data.norm2
@@ -189,14 +189,14 @@ class Streamed(Solver):
         return name, INNER[name]
 
 
-def within_reach(beta: float, A: np.ndarray, state: StreamedState) -> Box:
+def within_reach(loss: Any, A: np.ndarray, state: StreamedState) -> Box:
     """The bounds of H, and as far as a step of Newton's method may go: entries may fall by what is safe, and by more
     later, or for beta > 2, where the curvature grows with the model, rise by it."""
     l1, lower, upper = state.boxes[1]
-    share = safe_share(beta)
-    if beta > 2:  # what is 0 could not leave it again by a share of itself
-        ends = (LITTLE * A, (1 + share) * A) if state.beta == 0 else (-np.inf, np.inf)
-        bounds = (limit(bound, end) for limit, bound, end in zip((np.maximum, np.minimum), (lower, upper), ends))
+    share = safe_share(loss.beta)
+    if loss.beta > 2:  # what is 0 could not leave it again by a share of itself
+        least, most = (LITTLE * A, (1 + share) * A) if state.beta == 0 else (-np.inf, np.inf)
+        bounds = np.maximum(lower, least), np.minimum(upper, most)
         return Box(l1, *(np.broadcast_to(bound, A.shape).astype(A.dtype) for bound in bounds))
     share = A.dtype.type(min(1.0, share * (1.0 if state.beta == 0 else state.reach)))
     return Box(l1, np.maximum(lower, (1 - share) * A), np.broadcast_to(upper, A.shape))
