@@ -10,10 +10,13 @@ from scipy import sparse
 import partwise as pw
 from partwise import cli
 from partwise.data.blocks import Blocks
+from partwise.data.observed import observed
 from partwise.data.places import FAN_IN, InProcess, Source, Sums, added
 from partwise.errors import IncompatibleError
 from partwise.io.lazy import bytes_of
 from partwise.problem import pose
+from partwise.report.build import all_rows
+from partwise.result.residual import residual_of
 from partwise.structures import NonNegative
 
 from .covering import EACH
@@ -22,6 +25,22 @@ RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(3 * RNG.gamma(0.5, size=(90, 4)) @ RNG.gamma(0.5, size=(4, 20))).astype(float)
 HEIGHTS = (20, 1, 30, 25, 14)
 LOSSES = ["frobenius", "kl", 1.5, "itakura-saito", 2.5]
+
+
+SEEN = np.random.default_rng(1).uniform(size=COUNTS.shape) < 0.8
+WEIGHTS = np.random.default_rng(2).uniform(0, 3, size=COUNTS.shape) * SEEN
+WEIGHTS[:20] = 2.0  # of the first block, all alike
+OF_ROWS, OF_COLUMNS = (np.random.default_rng(3).uniform(0.5, 2, size=size) for size in COUNTS.shape)
+OF_ROWS[[3, 40]] = 0.0
+SAID = {
+    "mask": {"mask": SEEN},
+    "weights": {"weights": WEIGHTS},
+    "mask and weights": {"mask": SEEN, "weights": np.abs(WEIGHTS - 1)},
+    "sparse weights": {"weights": sparse.csr_array(WEIGHTS)},
+    "rows": {"weights": (OF_ROWS, None)},
+    "rows and columns": {"weights": (OF_ROWS, OF_COLUMNS)},
+    "rows of what is seen": {"weights": (OF_ROWS, OF_COLUMNS), "mask": SEEN},
+}
 
 
 class Rows(Source):
@@ -67,6 +86,40 @@ def test_entries_may_be_missing_in_some_blocks(loss):
         fitted(Rows(X), missing=None)
 
 
+@pytest.mark.parametrize("said", SAID.values(), ids=SAID)
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("loss", ["frobenius", "kl", 1.5])
+def test_masks_and_weights_are_read_beside_the_blocks(loss, store, said):
+    X = store(COUNTS)
+    beside = {name: given if isinstance(given, tuple) else Rows(given) for name, given in said.items()}
+    found, whole = fitted(Rows(X), loss, max_iter=6, **beside), fitted(X, loss, max_iter=6, **said)
+    assert objectives(found) == pytest.approx(objectives(whole), rel=1e-9)
+    assert (found.n_missing, found.weighted) == (whole.n_missing, whole.weighted)
+    assert found.relative_error == pytest.approx(whole.relative_error, rel=1e-9)
+
+
+def altered(A, value):
+    A = A.astype(float)
+    A[30, 3] = value
+    return Rows(A)
+
+
+@pytest.mark.parametrize(
+    "said, sentence",
+    [
+        ({"weights": altered(WEIGHTS, -1)}, r"block 2 of weights \(rows 21 to 50\) must be >= 0"),
+        ({"weights": altered(WEIGHTS, np.nan)}, r"block 2 of weights \(rows 21 to 50\) must be finite"),
+        ({"mask": altered(SEEN, 0.5)}, r"block 2 of mask \(rows 21 to 50\) says which entries of X are observed"),
+        ({"weights": Rows(WEIGHTS[:, :7])}, r"weights has shape \(90, 7\), and X has shape \(90, 20\)"),
+        ({"weights": (OF_ROWS[:7], None)}, "weights in a tuple are one vector for each mode"),
+        ({"weights": Rows(0 * WEIGHTS)}, "no entry of X is observed"),
+    ],
+)
+def test_bad_masks_and_weights_are_named(said, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        fitted(Rows(COUNTS), **said)
+
+
 @pytest.mark.parametrize("structures", [("sparse(2)", None), ("simplex('item')", None), (None, "unimodal & l2(0.1)")])
 def test_structures(structures):
     found, whole = (fitted(X, structure_W=structures[0], structure_H=structures[1]) for X in (Rows(COUNTS), COUNTS))
@@ -76,12 +129,34 @@ def test_structures(structures):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("penalty", ["nonnegative & l1(0.3)", "nonnegative & l2(0.3)", "box(0, 0.5)"])
-def test_an_optimum_is_that_of_hals(penalty):
+@pytest.mark.parametrize("seen, solver", [(1.0, "hals"), (0.8, "newton")], ids=["complete", "holes"])
+def test_an_optimum_is_that_of_memory(penalty, seen, solver):
     """From one start, on both factors."""
     stated = {"structure_W": penalty, "structure_H": penalty, "max_iter": 2000, "tol": 1e-7}
-    found, whole = fitted(Rows(COUNTS), **stated), fitted(COUNTS, **{**stated, "solver": "hals"})
+    X = np.where(np.random.default_rng(1).uniform(size=COUNTS.shape) < seen, COUNTS, np.nan)
+    found, whole = fitted(Rows(X), **stated), fitted(X, **{**stated, "solver": solver})
     assert found.status == whole.status == "converged"
     assert found.objective == pytest.approx(whole.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("structure", ["fixed", "unimodal", "nonnegative & sparse(6, per='component')"])
+def test_structures_of_h_where_entries_are_missing(structure):
+    X = np.where(SEEN, COUNTS, np.nan)
+    parts = np.full((4, 20), np.nan)
+    parts[0] = np.linspace(0, 1, 20)
+    stated = {"structure_H": pw.structures.Fixed(parts) if structure == "fixed" else structure}
+    found, whole = (fitted(source, **stated) for source in (Rows(X), X))
+    assert objectives(found) == pytest.approx(objectives(whole), rel=1e-9)
+    assert found.certificate.feasible
+
+
+@pytest.mark.parametrize("loss", ["kl", 0.5, 1.5, 2.5])
+def test_divergences_converge_in_few_passes(loss):
+    """Multiplicative updates of H are not there after ten times as many."""
+    found = fitted(Rows(COUNTS + 0.1), loss, max_iter=150, tol=1e-5)
+    assert found.status == "converged"
+    objective = np.array(objectives(found))
+    assert np.diff(objective).max() <= 1e-12 * objective[0]
 
 
 def test_one_pass_an_iteration():
@@ -146,7 +221,7 @@ def test_a_bad_block_is_named(odd, sentence):
         ({"solver": "auto", "loss": "l1"}, "needs all of X at once"),
         ({"solver": "auto", "structure_W": "unimodal"}, "treats all rows alike"),
         ({"solver": "auto", "symmetric": True}, "needs all of it at once"),
-        ({"mask": np.ones(COUNTS.shape, bool)}, "mask and weights are for X in memory"),
+        ({"mask": np.ones(COUNTS.shape, bool)}, "mask must come in blocks as X does, opened with partwise.open"),
         ({"init": "spa"}, "needs all of it at once"),
     ],
 )
@@ -199,6 +274,18 @@ def test_estimators_take_blocks():
     bound = model.result_.certify(Rows(COUNTS))
     assert bound.rigorous
     assert bound.bound == pytest.approx(model.result_.certify(COUNTS).bound, rel=1e-9)
+
+
+def test_where_the_model_fails():
+    result = fitted(COUNTS)
+    given = [observed(X, weights=(OF_ROWS, None)) for X in (COUNTS, Rows(COUNTS))]
+    whole, found = (residual_of(result, one) for one in given)
+    for name in ("rows", "data", "model"):
+        assert np.allclose(getattr(found, name), getattr(whole, name), equal_nan=True)
+    for mode in range(2):
+        assert np.allclose(found.losses[mode], whole.losses[mode])
+    rows = np.array([3, 20, 50])
+    assert np.array_equal(given[1].data.among_rows(rows, all_rows)[0], COUNTS[rows])
 
 
 # -- files -----------------------------------------------------------------------------------------------
@@ -279,6 +366,11 @@ def test_the_command(tmp_path, capsys):
     assert cli.main([*arguments, "2GB"]) == 0
     assert "opened 90 samples x 20 features in 1 blocks" in capsys.readouterr().out
     assert np.load(out / "W.npy").shape == (90, 4)
+    assert "<h3>Where the model fails</h3>" in (out / "report.html").read_text()
+    np.save(tmp_path / "weights.npy", WEIGHTS)
+    assert cli.main([*arguments, "2GB", "--force", "--weights", str(tmp_path / "weights.npy")]) == 0
+    assert "of 1,800 observed" in (out / "report.html").read_text()
+    capsys.readouterr()
     assert cli.main([*arguments, "1MB", "--force"]) == 2
     assert "rank 4 needs about 0.4 GB" in capsys.readouterr().err
     assert cli.main([*arguments, "2GB", "--force", "--transpose"]) == 2

@@ -20,6 +20,7 @@ distributed = pytest.importorskip("distributed", reason="for clusters of Dask's"
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(3 * RNG.gamma(0.5, size=(90, 4)) @ RNG.gamma(0.5, size=(4, 20))).astype(float)
 CHUNKS = (20, 1, 30, 25, 14)
+IMPORTED = ["partwise", "partwise.kernels.cpu", "partwise.data.spread", "partwise.solvers", "tests.test_dask"]
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
 
@@ -77,6 +78,29 @@ def test_any_number_of_workers_has_the_same_bits(n_workers):
             same(fitted(spread(), loss), threads)
 
 
+def with_holes(X):
+    """NaN in a block of it."""
+    X = X.copy()
+    X[21:51][np.random.default_rng(1).uniform(size=(30, 20)) < 0.3] = np.nan
+    return X
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
+def test_every_loss_and_storage_has_the_same_bits(n_workers):
+    cases = [
+        (X, loss, store)
+        for X in (COUNTS + 0.5, with_holes(COUNTS + 0.5))
+        for loss in ("frobenius", "kl", 1.5, "itakura-saito", 2.5)
+        for store in (None, sparse.csr_array)
+    ]
+    expected = [fitted(spread(X, store), loss) for X, loss, store in cases]
+    with cluster(n_workers) as workers, distributed.Client(workers):
+        for (X, loss, store), threads in zip(cases, expected, strict=True):
+            same(fitted(spread(X, store), loss), threads)
+            assert objectives(threads) == pytest.approx(objectives(fitted(X, loss)), rel=1e-9)
+
+
 def test_defaults_converge_and_are_certified():
     found, whole = pw.factorize(spread(), 4, random_state=0), pw.factorize(COUNTS, 4, random_state=0)
     assert found.status == "converged"
@@ -102,7 +126,8 @@ def test_results_are_saved_and_resumed(tmp_path):
     same(fitted(spread(), resume=path), fitted(spread()))
     cut.save(tmp_path / "model.partwise")
     assert np.array_equal(pw.load(tmp_path / "model.partwise").W, np.asarray(cut.W))
-    assert cut.report(tmp_path / "report.html").exists()
+    page = cut.report(tmp_path / "report.html", X=spread()).read_text()
+    assert "<h3>Where the model fails</h3>" in page
     assert fitted(spread(), init=cut, max_iter=1).history[0].objective == pytest.approx(cut.objective)
 
 
@@ -120,6 +145,25 @@ def test_results_are_saved_and_resumed(tmp_path):
 def test_bad_input_names_the_block(bad, sentence):
     with pytest.raises(ValueError, match=sentence):
         fitted(bad(spread()))
+
+
+def test_masks_and_weights_have_the_chunks_of_x():
+    rng = np.random.default_rng(1)
+    weights, rows = rng.uniform(0, 2, size=COUNTS.shape), rng.uniform(0.5, 2, size=len(COUNTS))
+    for said, beside in [
+        ({"weights": weights, "mask": weights > 0.3}, {"weights": spread(weights), "mask": spread(weights > 0.3)}),
+        ({"weights": (rows, None)}, {"weights": (rows, None)}),
+    ]:
+        found, whole = fitted(spread(), max_iter=4, **beside), fitted(COUNTS, max_iter=4, **said)
+        assert objectives(found) == pytest.approx(objectives(whole), rel=1e-9)
+        assert found.weighted
+        assert np.allclose(found.W, whole.W)
+    with pytest.raises(ValueError, match=r"block 2 of weights is not as large as that of X: rechunk it"):
+        fitted(spread(), weights=da.from_array(weights, chunks=((20, 1, 25, 30, 14), 20)))
+    with pytest.raises(ValueError, match="weights must come in blocks as X does, an array of Dask's"):
+        fitted(spread(), weights=weights)
+    with pytest.raises(ValueError, match=r"block 2 of weights \(rows 21 to 50\) must be >= 0"):
+        fitted(spread(), weights=spread(np.where(np.arange(90)[:, None] == 30, -1.0, weights)))
 
 
 def test_nan_names_the_block():
@@ -177,6 +221,16 @@ def test_ctrl_c_leaves_no_tasks_behind():
         wait_until(lambda: not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
 
 
+@pytest.mark.slow
+def test_a_time_limit_leaves_no_tasks_behind():
+    with cluster(2) as workers, distributed.Client(workers) as client:
+        found = fitted(spread().map_blocks(slow), max_iter=100_000, time_limit=1.0)
+        assert found.status == "time_limit"
+        del found
+        gc.collect()
+        wait_until(lambda: not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
+
+
 def test_time_limits_hold_on_threads():
     began = time.perf_counter()
     found = fitted(spread().map_blocks(slow), max_iter=100_000, time_limit=0.6)
@@ -191,36 +245,65 @@ def wait_until(holds, seconds=10):
         time.sleep(0.05)
 
 
-def killed_runs(n_kills, n_iter=12):
-    """A run in which workers are killed in the middle of iterations, and one in peace."""
+@pytest.fixture(scope="module")
+def processes():
+    """A cluster of two processes, which tests share. They are forked from one that has imported what they need, so that
+    there are new ones at once."""
+    settings = {
+        "distributed.scheduler.allowed-failures": 100,  # a task may be unlucky again and again
+        "distributed.worker.multiprocessing-method": "forkserver",
+    }
+    with dask.config.set(settings):
+        distributed.utils.get_mp_context().set_forkserver_preload(["distributed", "dask.array", *IMPORTED])
+        with cluster(2, processes=True) as workers:
+            yield workers
+
+
+def killing(workers, moments, rng):
+    """A callback that kills a worker in the middle of the iterations that follow these."""
+
+    def kill(record, factors):
+        if record.n_iter in moments:
+            pids = [worker.pid for worker in workers.workers.values() if worker.pid]
+            threading.Timer(rng.uniform(0, 0.03), os.kill, (int(rng.choice(pids)), signal.SIGKILL)).start()
+
+    return kill
+
+
+def check_kills(workers, n_kills, n_iter):
+    """A run in which workers are killed in the middle of iterations, beside one in peace."""
     X, rng = spread().map_blocks(slow), np.random.default_rng(n_kills)
+    with distributed.Client(workers):
+        moments = set(rng.choice(np.arange(2, n_iter - 1), n_kills, replace=False).tolist())
+        found = fitted(X, max_iter=n_iter, callbacks=[killing(workers, moments, rng)])
     expected = fitted(spread(), max_iter=n_iter)
-    patient = {"distributed.scheduler.allowed-failures": 100}  # a task may be unlucky again and again
-    with dask.config.set(patient), cluster(2, processes=True) as workers, distributed.Client(workers):
-        fitted(X, max_iter=1)  # workers import partwise
-        moments = set(rng.choice(np.arange(2, n_iter), n_kills, replace=False).tolist())
-
-        def kill(record, factors):
-            if record.n_iter in moments:
-                pids = [worker.pid for worker in workers.workers.values() if worker.pid]
-                threading.Timer(rng.uniform(0, 0.03), os.kill, (int(rng.choice(pids)), signal.SIGKILL)).start()
-
-        return fitted(X, max_iter=n_iter, callbacks=[kill]), expected, X
-
-
-@pytest.mark.slow
-def test_two_killed_workers_change_nothing():
-    found, expected, _ = killed_runs(2)
     assert objectives(found) == objectives(expected)
     assert np.array_equal(found.H, expected.H)
+
+
+def test_two_killed_workers_change_nothing(processes):
+    check_kills(processes, 2, n_iter=6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_kills", [5, 7, 8])
-def test_twenty_killed_workers_change_nothing(n_kills):
-    found, expected, _ = killed_runs(n_kills, n_iter=24)
-    assert objectives(found) == objectives(expected)
-    assert np.array_equal(found.H, expected.H)
+def test_twenty_killed_workers_change_nothing(processes, n_kills):
+    check_kills(processes, n_kills, n_iter=24)
+
+
+@pytest.mark.slow
+def test_runs_on_a_cluster_are_resumed(processes, tmp_path):
+    """On other workers than those of the first run, and one of them is killed in between."""
+    path = tmp_path / "run.checkpoint"
+    for loss in ("frobenius", "kl"):
+        with distributed.Client(processes):
+            cut = fitted(spread(), loss, checkpoint=(path, 0), callbacks=[lambda record, factors: record.n_iter == 7])
+            assert (cut.status, cut.n_iter) == ("callback", 7)
+            del cut
+        os.kill(next(worker.pid for worker in processes.workers.values() if worker.pid), signal.SIGKILL)
+        with distributed.Client(processes):
+            same(fitted(spread(), loss, resume=path), fitted(spread(), loss))
+        same(fitted(spread(), loss, resume=path), fitted(spread(), loss))  # and on threads
 
 
 @pytest.mark.slow

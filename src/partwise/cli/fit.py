@@ -114,7 +114,7 @@ def fit(options) -> int:
     said = stated(options, X.ndim, modes)
     report = {
         "title": options.title or f"The parts of {Path(options.file).name}",
-        "X": None if options.out_of_core else X,  # the page looks at rows here and there
+        "X": X,
         **counts_of(said),
         **presentation(options, X.shape[0], modes),
     }

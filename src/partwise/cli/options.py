@@ -118,8 +118,8 @@ def add_memory(command: argparse.ArgumentParser) -> None:
 
 def opened_in_blocks(options) -> tuple[LazyMatrix, tuple[Mode, ...], Callable]:
     """The same as `opened` for a file that is read in blocks of rows."""
-    if options.transpose or options.impute or options.mask or options.weights:
-        raise ValueError("--out-of-core does not go with --transpose, --impute, --mask and --weights: leave them out")
+    if options.transpose or options.impute:
+        raise ValueError("--out-of-core does not go with --transpose and --impute: leave them out")
     X = open_lazily(options.file, key=options.key, layer=options.layer, memory=options.memory)
     X.check_memory(options.rank)
     say = (lambda *_: None) if options.quiet or options.json else print
@@ -220,6 +220,8 @@ def counting(options) -> dict[str, Any]:
     """Which entries count, and how much, read from the files named."""
 
     def counts(path: str | None) -> Any:
+        if path and getattr(options, "out_of_core", False):
+            return open_lazily(path, memory=options.memory)
         X: Any = read(path).X if path else None
         return X.T if path and options.transpose else X
 

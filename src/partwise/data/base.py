@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from .. import kernels
 from ..errors import IncompatibleError
@@ -81,6 +82,10 @@ class Data(Summarised, ABC):
         """`work(data, *rows)` on every block of rows while it is in memory, `rows` those of the tall arrays; what it
         returns by row is put together, sums are added up. Data in memory are one block."""
         return work(self, *tall)
+
+    def among_rows(self, rows: np.ndarray, work: Callable[..., tuple], *tall: Any) -> tuple[np.ndarray, ...]:
+        """`work(data, *tall)` on some rows, in order: arrays by row, put together."""
+        return work(self.select(0, rows), *(A[rows] for A in tall))
 
     def spread(self, A: np.ndarray, mode: int) -> Any:
         """A tall array of NumPy's where the factor of a mode lives."""
@@ -161,6 +166,10 @@ class Data(Summarised, ABC):
     @cached_property
     def beyond(self) -> tuple[float, Data]:
         """What most entries count, and data that list how much more, or less, others do."""
+        if self.complete and len(self.shape) == 2:
+            from .sparse import Sparse  # noqa: PLC0415  # built on this module
+
+            return 1.0, Sparse.of(csr_array(self.shape, dtype=self.dtype))
         return self.unlisted, Excess(self.shape, self.dtype, 1.0, self)
 
     def exactly(self) -> Data:
@@ -194,6 +203,11 @@ class Data(Summarised, ABC):
     def along(self, vectors: Sequence[np.ndarray | None]) -> np.ndarray:
         """The product of the entries of vectors, one for each mode, None for ones, at every place that is listed."""
         raise NotImplementedError
+
+    def multiplied(self, vectors: Sequence[np.ndarray | None]) -> Data:
+        """The same data with entries times those of vectors, one for each mode, None for ones."""
+        (values,) = self.listed()
+        return self.with_values((values * self.along(vectors)).astype(values.dtype))
 
     def with_unlisted(self, weight: float) -> Data:
         """The same data where an entry that is not listed counts `weight` times as much as it did."""

@@ -7,9 +7,10 @@ more of X than the blocks at work.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,37 +29,88 @@ class Facts(NamedTuple):
     """What is known of a block from the first look at it."""
 
     summary: Summary
-    sparse: bool
+    stored_sparse: bool
+    sparse: bool  # some zeros are not listed
     complete: bool
     n_observed: int
     weight: float  # of all its entries together
-    largest: float  # weight of an entry
+    least: float  # weight of an entry, of those that count
+    largest: float
+
+
+class Said(NamedTuple):
+    """What is said of the entries, besides what the blocks hold."""
+
+    missing: str | None = "nan"  # as the user says it
+    beside: tuple[str, ...] = ()  # what comes with each block of X: "mask", "weights"
+    unit: float = 1.0  # weights in the blocks are divided by it
+    weights: tuple[np.ndarray | None, ...] = ()  # of rows and columns, None for 1; empty: none
+    factors: tuple[np.ndarray | None, ...] = ()  # that rows and columns are multiplied by, in the same way
+
+    def within(self, start: int, stop: int) -> Said:
+        """The same for some rows."""
+        return self._replace(
+            weights=cut(self.weights, slice(start, stop)), factors=cut(self.factors, slice(start, stop))
+        )
+
+
+def cut(vectors: tuple, rows: slice) -> tuple:
+    """One vector for each mode, the first of them for some rows."""
+    return tuple(v if v is None or mode else v[rows] for mode, v in enumerate(vectors))
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks(Data):
     place: Place
-    missing: str | None = "nan"  # as the user says it
+    said: Said
     facts: tuple[Facts, ...] = ()  # of each block
     known: dict = field(default_factory=dict)  # what was added up over the blocks, whatever the unit or the type
 
     in_blocks = True
 
     @classmethod
-    def of(cls, place: Place, missing: str | None = "nan") -> Blocks:
-        """Data in these blocks, once every one was looked at."""
+    def of(cls, place: Place, missing: str | None = "nan", beside: tuple[str, ...] = ()) -> Blocks:
+        """Data in these blocks, once every one was looked at; `beside`: what comes with each block of X."""
         kind = place.dtype if place.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-        data = cls((sum(place.heights), place.width), kind, 1.0, place, missing)
-        _, (facts,) = data.each(first_look)
-        check_alike(place, facts)
+        data = cls((sum(place.heights), place.width), kind, 1.0, place, Said(missing, beside))
+        if beside:
+            _, (largest,) = place.run(CheckBeside(place.width), data.known_of_blocks(), ())
+            data = data.variant(said=data.said._replace(unit=max(largest) or 1.0))
+        return data.looked_at()
+
+    def looked_at(self) -> Blocks:
+        """With what is known of each block."""
+        data = self.variant(facts=(), known={})
+        data.__dict__.pop("summary", None)
+        _, (facts,) = self.place.run(FirstLook(data.on_block(None)), data.known_of_blocks(), ())
+        check_alike(self.place, facts)
         return data.variant(facts=facts)
+
+    def weighted_along(self, vectors: Sequence[np.ndarray | None]) -> Blocks:
+        """The same where entries of rows and columns count as much as the vectors say, None for 1."""
+        return self.variant(said=self.said._replace(weights=tuple(vectors))).looked_at()
+
+    def multiplied(self, vectors):
+        return self.variant(said=self.said._replace(factors=tuple(vectors))).looked_at()
 
     # -- work on blocks --------------------------------------------------------------------------------
 
-    def each(self, work, *tall):
+    def known_of_blocks(self) -> list[Known]:
         starts, facts = self.place.starts, self.facts or (None,) * len(self.place.heights)
-        known = [Known(n, starts[n], starts[n + 1], fact) for n, fact in enumerate(facts)]
-        return self.place.run(OnBlock(work, self.shape[1], self.missing, self.scale, self.dtype), known, tall)
+        pairs = list(pairwise(starts))
+        return [Known(n, *pairs[n], fact, self.said.within(*pairs[n])) for n, fact in enumerate(facts)]
+
+    def on_block(self, work: Any) -> OnBlock:
+        return OnBlock(work, self.shape[1], self.scale, self.dtype)
+
+    def each(self, work, *tall):
+        return self.place.run(self.on_block(work), self.known_of_blocks(), tall)
+
+    def among_rows(self, rows, work, *tall):
+        chosen = np.zeros((self.shape[0], 1), bool)
+        chosen[rows] = True
+        _, (found,) = self.each(AmongRows(work), chosen, *tall)
+        return tuple(map(np.concatenate, zip(*found, strict=True)))
 
     @property
     def array_type(self):  # type: ignore[override]
@@ -125,6 +177,11 @@ class Blocks(Data):
         return max(fact.largest for fact in self.facts)
 
     @property
+    def weighted(self) -> bool:
+        """Whether entries that are observed count differently."""
+        return self.largest > min((fact.least for fact in self.facts if fact.n_observed), default=self.largest)
+
+    @property
     def arrays(self):
         """What stands for the entries, which are not all looked at again: sums over each block, to the last bit."""
         numbers = [(f.summary.lowest, f.summary.highest, f.summary.absolute, f.summary.squares) for f in self.facts]
@@ -149,16 +206,32 @@ class Blocks(Data):
 
 
 class Known(NamedTuple):
-    """A block: its number, its rows, and what the first look found."""
+    """A block: its number, its rows, what the first look found, and what is said of its entries."""
 
     number: int
     start: int
     stop: int
     facts: Facts | None
+    said: Said
 
-    @property
-    def name(self) -> str:
-        return f"block {self.number} of X (rows {self.start} to {self.stop - 1})"
+    def name(self, what: str = "X") -> str:
+        return f"block {self.number} of {what} (rows {self.start} to {self.stop - 1})"
+
+    def checked(self, block: Any, width: int) -> tuple:
+        """X, a mask and weights as they came, once their shape is that announced."""
+        shape, several = (self.stop - self.start, width), block if isinstance(block, tuple) else (block,)
+        for what, one in zip(("X", *self.said.beside), several, strict=True):
+            if np.shape(one) != shape:
+                raise BlockError(f"{self.name(what)} has shape {np.shape(one)}, and {shape} was announced")
+        return several
+
+    def counts(self, beside: Sequence[Any]) -> list:
+        """What mask and weights say of each entry, the weights in their unit; nothing where all count alike."""
+        found = [
+            one.astype(bool) if what == "mask" else one.astype(np.float64) / self.said.unit
+            for what, one in zip(self.said.beside, beside, strict=True)
+        ]
+        return [one for one in found if issparse(one) or not np.all(one == 1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +240,6 @@ class OnBlock:
 
     work: Callable
     width: int
-    missing: str | None
     scale: float
     dtype: np.dtype
 
@@ -176,32 +248,74 @@ class OnBlock:
 
     def data(self, known: Known, block: Any) -> Data:
         from . import as_data  # noqa: PLC0415  # that package imports this module
+        from .weighted import weighted_by  # noqa: PLC0415
 
         if known.facts is None:
-            return self.checked(known, block)
-        block = floating(block)
-        data = as_data(block) if known.facts.complete else with_missing(block, self.missing)
-        data.__dict__["summary"] = known.facts.summary
+            data = self.checked(known, block)
+        else:
+            X, *beside = block if isinstance(block, tuple) else (block,)
+            whole = known.facts.complete
+            data = (
+                as_data(floating(X)) if whole else with_missing(floating(X), known.said.missing, known.counts(beside))
+            )
+        if known.said.weights:
+            data = weighted_by(data, known.said.weights)
+        if known.said.factors:
+            data = data.multiplied(known.said.factors)
+        if known.facts is not None:
+            data.__dict__["summary"] = known.facts.summary
         return data
 
     def checked(self, known: Known, block: Any) -> Data:
         """Data of a block that is seen for the first time."""
         from .validation import checked_data  # noqa: PLC0415
 
-        shape = known.stop - known.start, self.width
-        if np.shape(block) != shape:
-            raise BlockError(f"{known.name} has shape {np.shape(block)}, and {shape} was announced")
+        (X, *beside), missing = known.checked(block, self.width), known.said.missing
         try:
-            return with_missing(checked_data(block, known.name, missing=self.missing), self.missing)
+            X = checked_data(X, known.name(), missing="nan" if beside else missing)  # which they may cover
+            return with_missing(X, missing, known.counts(beside))
         except ValueError as error:
-            raise BlockError(str(error)) from error
+            raise BlockError(str(error).replace("X contains", f"{known.name()} contains")) from error
 
 
-def with_missing(block: Any, missing: str | None) -> Data:
-    """Data of an array or a sparse matrix of which some entries may be missing."""
+@dataclass(frozen=True, eq=False)
+class FirstLook:
+    """What is to be known of a block."""
+
+    work: OnBlock
+
+    def __call__(self, known: Known, block: Any) -> tuple[tuple, tuple]:
+        data, X = self.work.data(known, block), block[0] if isinstance(block, tuple) else block
+        seen = data.n_observed, data.total_weight, least_weight(data), data.largest
+        return (), ((Facts(data.summary, issparse(X), data.sparse, data.complete, *seen),),)
+
+
+@dataclass(frozen=True, eq=False)
+class CheckBeside:
+    """Whether what comes with a block is a mask and weights; the largest of these."""
+
+    width: int
+
+    def __call__(self, known: Known, block: Any) -> tuple[tuple, tuple]:
+        from .observed import check_mask, check_weights, values_of  # noqa: PLC0415
+
+        checks, largest = {"mask": check_mask, "weights": check_weights}, 0.0
+        _, *beside = known.checked(block, self.width)
+        for what, one in zip(known.said.beside, beside, strict=True):
+            values = values_of(one)
+            try:
+                checks[what](values, known.name(what))
+            except ValueError as error:
+                raise BlockError(str(error)) from error
+            largest = float(values.max(initial=0)) if what == "weights" else largest
+        return (), ((largest,),)
+
+
+def with_missing(block: Any, missing: str | None, counts: list) -> Data:
+    """Data of an array or a sparse matrix of which some entries may be missing, or count as is said."""
     from .observed import of_array, of_listed  # noqa: PLC0415  # built on this package
 
-    return (of_listed if issparse(block) else of_array)(block, missing, [])
+    return (of_listed if issparse(block) else of_array)(block, missing, counts)
 
 
 def floating(block: Any) -> Any:
@@ -213,9 +327,12 @@ def floating(block: Any) -> Any:
 # `makes`: how many arrays it makes by row, none where that is not said
 
 
-def first_look(data: Data) -> tuple[tuple, tuple]:
-    about = Facts(data.summary, data.sparse, data.complete, data.n_observed, data.total_weight, data.largest)
-    return (), ((about,),)
+def least_weight(data: Any) -> float:
+    """Of the entries that count."""
+    if data.complete:
+        return 1.0
+    listed = [weights[weights > 0].min(initial=np.inf) for _, weights in data.pieces()]
+    return float(min([*listed, *([data.unlisted] if data.counts_zeros else [])], default=np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +343,18 @@ class OnRows:
 
     def __call__(self, data, W):
         return data.map(self.kernel, (W, self.H), 0, *self.arguments)
+
+
+@dataclass(frozen=True, eq=False)
+class AmongRows:
+    """Work on some of the rows, and those of tall arrays that go with them."""
+
+    work: Callable[..., tuple]
+
+    def __call__(self, data, chosen, *tall):
+        rows = np.flatnonzero(chosen)
+        own = (self.work(data.select(0, rows), *(A[rows] for A in tall)),) if rows.size else ()
+        return (), (own,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,10 +439,10 @@ def joined(parts: list[Summary]) -> Summary:
 
 def check_alike(place: Place, facts: tuple[Facts, ...]) -> None:
     """Whether all blocks are of one kind."""
-    odd = next((number for number, fact in enumerate(facts) if fact.sparse != facts[0].sparse), None)
+    kind = facts[0].stored_sparse
+    odd = next((number for number, fact in enumerate(facts) if fact.stored_sparse != kind), None)
     if odd is not None:
         kinds = ("dense", "sparse")
         raise BlockError(
-            f"{place.named(odd)} is {kinds[facts[odd].sparse]}, and block 0 is {kinds[facts[0].sparse]}: make all "
-            "blocks of one kind"
+            f"{place.named(odd)} is {kinds[not kind]}, and block 0 is {kinds[kind]}: make all blocks of one kind"
         )

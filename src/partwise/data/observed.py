@@ -41,10 +41,17 @@ class Observed(NamedTuple):
         every = math.prod(d if c is None else c.sum() for d, c in zip(self.data.shape, counts, strict=True))
         if self.data.complete:
             return int(every)
+        if self.data.in_blocks:
+            return self.data.n_observed if every == math.prod(self.data.shape) else self.counted_in_blocks(counts)
         _, weights = self.data.listed_pair()
         counted = self.data.along([None if c is None else c.astype(float) for c in counts]) > 0
         unlisted = every - np.count_nonzero(counted) if self.data.unlisted else 0
         return int(np.count_nonzero(counted & (weights > 0)) + unlisted)
+
+    def counted_in_blocks(self, counts) -> int:
+        """How many entries are observed in rows and columns that count."""
+        rows, columns = (np.ones(d, bool) if c is None else c for d, c in zip(self.data.shape, counts, strict=True))
+        return self.data.each(ObservedWithin(columns), rows[:, None])[1][0]
 
     def select(self, mode: int, index: np.ndarray) -> Observed:
         """Some rows along a mode with all that is said of them, in the order of the index, which may name one several
@@ -62,10 +69,21 @@ class Observed(NamedTuple):
         """Whether entries that are observed count differently."""
         if any(v is not None and not uniform(v) for v in self.vectors):
             return True
-        if self.data.complete or self.data.in_blocks:
+        if self.data.complete:
             return False
+        if self.data.in_blocks:
+            return self.data.weighted
         rest = [self.data.unlisted] if self.data.counts_zeros else []
         return not uniform(np.append(self.data.listed_pair()[1], rest))
+
+
+class ObservedWithin(NamedTuple):
+    """How many entries of a block are observed, in some rows and columns."""
+
+    columns: np.ndarray
+
+    def __call__(self, data: Data, rows: np.ndarray) -> tuple[tuple, tuple]:
+        return (), (Observed(data, (rows[:, 0].astype(float), self.columns.astype(float)), 0.0).n_observed,)
 
 
 def uniform(weights: np.ndarray) -> bool:
@@ -105,17 +123,34 @@ def place_of(X) -> Place | None:
 
 
 def in_blocks(place: Place, missing: str | None, mask, weights) -> Observed:
-    """Data in blocks of rows."""
-    check_unmasked(mask, weights)
-    data = Blocks.of(place, missing)
-    if data.n_observed == 0:
-        raise NothingObservedError("no entry of X is observed: all are missing")
-    return Observed(data, (), 0.0)
+    """Data in blocks of rows; a mask and weights of entries are in such blocks, too."""
+    shape, exponent = (sum(place.heights), place.width), 0.0
+    vectors: tuple[np.ndarray | None, ...] = ()
+    if isinstance(weights, tuple):
+        vectors, exponent = checked_vectors(weights, shape)
+        weights = None
+    beside = {name: given for name, given in (("mask", mask), ("weights", weights)) if given is not None}
+    for name, given in beside.items():
+        if type(place_of(given)) is not type(place):
+            raise ValueError(f"{name} must come in blocks as X does, {place.kind}; got {described(given)}")
+        if np.shape(given) != shape:
+            raise ValueError(f"{name} has shape {np.shape(given)}, and X has shape {shape}: give one number for each")
+    data = Blocks.of(place.beside(beside) if beside else place, missing, tuple(beside))
+    if "weights" in beside:
+        exponent = math.log2(data.said.unit)
+    found = Observed(data, vectors, exponent)
+    if found.n_observed == 0:
+        raise NothingObservedError("no entry of X is observed: all are missing, masked, or have weight 0")
+    return found
+
+
+def described(given) -> str:
+    return f"an object of type {type(given).__name__}"
 
 
 def check_unmasked(mask, weights) -> None:
     if mask is not None or weights is not None:
-        raise ValueError("mask and weights are for X in memory: in blocks of rows, entries that do not count are NaN")
+        raise ValueError("transform takes no mask and weights where X is in blocks of rows: put NaN into the blocks")
 
 
 def complete(X) -> Data:
@@ -188,22 +223,29 @@ def tuples_for(size: int, shape: tuple[int, ...]) -> list[str]:
 def checked_mask(mask, shape: tuple[int, ...]):
     """True where an entry is observed: a boolean array, or the places that a sparse one stores as not 0."""
     mask = as_counts(mask, "mask", shape)
-    values = mask.data if issparse(mask) else getattr(mask, "values", mask)
-    if values.dtype != bool and not np.all((values == 0) | (values == 1)):
-        raise ValueError(
-            "mask says which entries of X are observed, by True and False, or 1 and 0; for other numbers use weights"
-        )
+    check_mask(values_of(mask), "mask")
     if isinstance(mask, SparseTensor):
         coords = np.unique(mask.coords[mask.values != 0], axis=0)
         return SparseTensor(coords, np.ones(len(coords)), shape)
     return mask.astype(bool)
 
 
+def values_of(given) -> np.ndarray:
+    """The numbers that an array holds, or lists."""
+    return given.data if issparse(given) else getattr(given, "values", given)
+
+
+def check_mask(values: np.ndarray, name: str) -> None:
+    if values.dtype != bool and not np.all((values == 0) | (values == 1)):
+        raise ValueError(
+            f"{name} says which entries of X are observed, by True and False, or 1 and 0; for other numbers use weights"
+        )
+
+
 def checked_weights(weights, shape: tuple[int, ...]):
     """Nonnegative weights, divided by the largest, and its binary logarithm."""
     weights = as_counts(weights, "weights", shape)
-    values = weights.data if issparse(weights) else getattr(weights, "values", weights)
-    values, exponent = moderate_weights(values, "weights")
+    values, exponent = moderate_weights(values_of(weights), "weights")
     if issparse(weights):
         return csr_array(type(weights)((values, weights.indices, weights.indptr), shape=shape)), exponent
     return (SparseTensor(weights.coords, values, shape) if isinstance(weights, SparseTensor) else values), exponent
@@ -226,17 +268,22 @@ def checked_vectors(weights: tuple, shape: tuple[int, ...]) -> tuple[tuple[np.nd
     return (tuple(found) if any(v is not None for v in found) else ()), total
 
 
-def moderate_weights(values: np.ndarray, name: str) -> tuple[np.ndarray, float]:
-    """Weights as numbers of double precision, the largest 1, and the binary logarithm of what it was."""
+def check_weights(values: np.ndarray, name: str) -> None:
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be numbers >= 0, got an array of {values.dtype}")
-    values = values.astype(np.float64)
+    values = values.astype(np.float64, copy=False)
     if bad := int(np.count_nonzero(~np.isfinite(values))):
         raise ValueError(
             f"{name} must be finite numbers >= 0, and {bad} are NaN or infinite: use 0 for what is not to count"
         )
     if values.min(initial=0) < 0:
         raise ValueError(f"{name} must be >= 0, and the smallest is {values.min():g}: use 0 for what is not to count")
+
+
+def moderate_weights(values: np.ndarray, name: str) -> tuple[np.ndarray, float]:
+    """Weights as numbers of double precision, the largest 1, and the binary logarithm of what it was."""
+    check_weights(values, name)
+    values = values.astype(np.float64)
     largest = float(values.max(initial=0))
     if largest == 0:
         raise NothingObservedError(f"{name} are all 0, so that no entry of X counts: give some of them a positive one")

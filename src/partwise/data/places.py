@@ -35,6 +35,7 @@ class Place(ABC):
     dtype: np.dtype  # of what is stored
 
     array_type: type = np.ndarray  # of the tall arrays that go with it
+    kind: str  # what such matrices are, in words
 
     @abstractmethod
     def run(self, work: Work, known: Sequence[Any], tall: Sequence[Any]) -> tuple[tuple, tuple]:
@@ -42,6 +43,10 @@ class Place(ABC):
         tall arrays. What it
         returns by row is put together; sums are added up in an order that follows from the number of blocks alone, so
         that they are the same bits however many work on them, and whoever is first."""
+
+    @abstractmethod
+    def beside(self, others: dict[str, Any]) -> Place:
+        """Blocks of this matrix in tuples with those of others of its kind and shape, by name."""
 
     def rows_of(self, function: Callable[[Any], np.ndarray], rank: int, dtype: np.dtype) -> Any:
         """`function(block)`, (height, rank), of every block: at once here, when it is asked for where that is the way
@@ -91,12 +96,33 @@ class Source(ABC):
         return None
 
 
+class Together(Source):
+    """Several matrices of one shape, whose blocks come together, in tuples."""
+
+    def __init__(self, sources: Sequence[Source]):
+        self.sources, first = tuple(sources), sources[0]
+        self.shape, self.dtype, self.heights = first.shape, first.dtype, first.heights
+
+    def read(self, start, stop, room=None):
+        rooms = room or (None,) * len(self.sources)
+        return tuple(source.read(start, stop, own) for source, own in zip(self.sources, rooms, strict=True))
+
+    def room(self):
+        first, *others = self.sources  # the first says how high blocks are, so that the others have no room for them
+        return first.room(), *(None for _ in others)
+
+
 class InProcess(Place):
     """Blocks of a `Source`: while one is worked on, by all threads, the next is read."""
+
+    kind = "opened with partwise.open"
 
     def __init__(self, source: Source, heights: Sequence[int]):
         self.source, self.heights = source, tuple(heights)
         self.width, self.dtype = source.shape[1], source.dtype
+
+    def beside(self, others):
+        return InProcess(Together([self.source, *others.values()]), self.heights)
 
     def run(self, work, known, tall):
         kept, sums = Kept(self.starts), Sums()
@@ -144,26 +170,27 @@ class Sums:
     """Sums of the blocks, added `FAN_IN` neighbours at a time, then `FAN_IN` of these, and so on, as they come in."""
 
     def __init__(self):
-        self.levels: list[list[tuple]] = [[]]
+        self.levels: list[list] = [[0, None]]  # how many were added at each, and what they come to
 
     def add(self, sums: tuple, level: int = 0) -> None:
         if level == len(self.levels):
-            self.levels.append([])
-        self.levels[level].append(sums)
-        if len(self.levels[level]) == FAN_IN:
+            self.levels.append([0, None])
+        count, total = self.levels[level]
+        self.levels[level] = [count + 1, sums if count == 0 else added([total, sums])]
+        if count + 1 == FAN_IN:
             self.close(level)
 
     def close(self, level: int) -> None:
-        """Add up what there is at a level."""
-        found, self.levels[level] = self.levels[level], []
-        if found:
-            self.add(added(found), level + 1)
+        """Hand on what there is at a level."""
+        (count, total), self.levels[level] = self.levels[level], [0, None]
+        if count:
+            self.add(total, level + 1)
 
     def total(self) -> tuple:
         for level in range(len(self.levels)):
-            if sum(map(len, self.levels)) > 1:
+            if sum(count > 0 for count, _ in self.levels) > 1 or self.levels[level][0] > 1:
                 self.close(level)
-        (found,) = (sums for level in self.levels for sums in level)
+        (found,) = (total for count, total in self.levels if count)
         return found
 
 

@@ -32,11 +32,21 @@ class Spread(Place):
     """The chunks of an array of Dask's."""
 
     array_type = da.Array
+    kind = "an array of Dask's"
 
-    def __init__(self, X: da.Array):
-        (fused,) = dask.optimize(X)
-        self.X = fused if dict(fused.__dask_graph__()) else X  # nothing is left of chunks that are on workers already
+    def __init__(self, X: da.Array, others: Sequence[da.Array] = ()):
+        self.X, *self.others = map(optimised, (X, *others))
         self.heights, self.width, self.dtype = X.chunks[0], X.shape[1], X.dtype
+
+    def beside(self, others):
+        for name, array in others.items():
+            if array.chunks != self.X.chunks:
+                pairs = zip(array.chunks[0], self.heights, strict=False)
+                odd = next((number for number, (a, b) in enumerate(pairs) if a != b), 0)
+                raise BlockError(
+                    f"block {odd} of {name} is not as large as that of X: rechunk it, {name}.rechunk(X.chunks)"
+                )
+        return Spread(self.X, list(others.values()))
 
     @classmethod
     def of(cls, X: da.Array) -> Spread:
@@ -90,6 +100,11 @@ class Spread(Place):
         return self.X.map_blocks(OneThread(function), name=f"partwise-rows-{uuid4().hex}", **about)
 
 
+def optimised(X: da.Array) -> da.Array:
+    (fused,) = dask.optimize(X)
+    return fused if dict(fused.__dask_graph__()) else X  # nothing is left of chunks that are on workers already
+
+
 @dataclass(frozen=True, eq=False)
 class OneThread:
     """A function of a block, with settings for one thread: Dask has the others."""
@@ -104,18 +119,19 @@ class Graph:
     """The tasks of one pass: the work on each block, what it makes by row, and sums `FAN_IN` neighbours at a time."""
 
     def __init__(self, place: Spread, work, known, tall):
-        self.makes = getattr(work.work, "makes", 0)  # arrays by row
+        self.makes = getattr(getattr(work, "work", None), "makes", 0)  # arrays by row
         self.token, n_blocks = uuid4().hex, len(place.heights)
         task, step = f"partwise-work-{self.token}", f"partwise-step-{self.token}"
         self.steps = [(step, number) for number in range(n_blocks)]
-        self.tasks: dict[Any, Any] = dict(place.X.__dask_graph__())
-        for A in tall:
+        self.tasks: dict[Any, Any] = {}
+        for A in (place.X, *place.others, *tall):
             self.tasks.update(A.__dask_graph__())
         self.tasks[task] = work
         self.blocks = [(place.X.name, number, 0) for number in range(n_blocks)]
         for number, key in enumerate(self.steps):
             rows = [(A.name, number, *(0 for _ in A.shape[1:])) for A in tall]
-            self.tasks[key] = (on_block, task, known[number], self.blocks[number], rows)
+            others = [(A.name, number, 0) for A in place.others]
+            self.tasks[key] = (on_block, task, known[number], self.blocks[number], others, rows)
         self.meta = f"partwise-meta-{self.token}"
         self.tasks[self.meta] = (described, self.steps[0])
         self.sums = self.tree()
@@ -144,10 +160,11 @@ class Graph:
         return keys[0]
 
 
-def on_block(work, known, block, rows):
+def on_block(work, known, block, others, rows):
     """In one thread: Dask has the others. What came from another process is read-only, for which kernels would be
     compiled anew, and may lie at any byte, where sums are added up in another order."""
-    work, block, rows = writable(work), writable(block), [writable(A) for A in rows]
+    work, rows = writable(work), [writable(A) for A in rows]
+    block = (writable(block), *map(writable, others)) if others else writable(block)
     with limited(1), kernels.for_type(np.ndarray).alone():
         return work(known, block, *rows)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -197,8 +198,10 @@ def observed_sums(data: Data, factors: Sequence[np.ndarray], mode: int) -> tuple
     return data.row_sums(mode, 1.0), totals + data.unlisted * everywhere
 
 
-def weighted_by(data: Data, vectors: Sequence[np.ndarray | None]) -> Weighted:
+def weighted_by(data: Any, vectors: Sequence[np.ndarray | None]) -> Data:
     """Data whose entries count as much more as the vectors say, one for each mode, None for 1."""
+    if data.in_blocks:
+        return data.weighted_along(vectors)
     if data.sparse:
         raise IncompatibleError(
             "weights of rows or columns (sample_weight) cannot be joined to zeros of a sparse X here, since these "

@@ -21,7 +21,17 @@ from .. import kernels
 from ..checks import is_number
 from ..kernels.records import EntryLoss, Wanted
 from .base import Loss
-from .expansions import Quadratic, Reweighted, Several, Tangent, gram_of, normal_equations, with_ridge
+from .expansions import (
+    OwnGrams,
+    Quadratic,
+    RowQuadratics,
+    SecondOrder,
+    Several,
+    Tangent,
+    gram_of,
+    normal_equations,
+    with_ridge,
+)
 
 SPARSE = {1.0: 1 / 3, 2.0: 1 / 5}  # `sparse_below` by beta: elsewhere zeros of X cost as much as other entries
 UPDATES = {
@@ -179,26 +189,32 @@ class Divergence(Loss):
             curvature = kernels.of(A).plus_number(curvature, ridge) if known is None else known
         return Tangent(minus, plus, curvature), *more
 
-    def share(self, data, factors, complete):
+    def share(self, data, factors, complete, curved=False):
         """What some rows of X, with their rows of W, say of the loss as a function of H: arrays of double precision
-        that add up over rows. `complete`: whether all rows of X are."""
-        if self.quadratic and complete:
-            found = normal_equations(data, factors, 1)
+        that add up over rows. `complete`: whether all rows of X are; `curved`: with the second derivatives in each row
+        of H, (n_features, rank (rank + 1) / 2) of them, where there is no one Gram matrix for all."""
+        if self.quadratic:
+            found = normal_equations(data, factors, 1) if complete else row_equations(data, factors)
         else:
             found, _ = data.map(kernels.of(factors[1]).expansion, factors, 1, self.of_entry)
-            found = (*found, gram_of(factors[0])) if self.quadratic else found
+            if curved:
+                (own,), _ = data.map(kernels.of(factors[1]).hessians, factors, 1, self.of_entry)
+                found = (*found[:2], own)
         return Several(tuple(array.astype(np.float64) for array in found))
 
-    def whole(self, share, data, H, ridge):
+    def whole(self, share, data, H, ridge, curved=False):
         """The expansion in H, from the shares of all rows."""
         arrays = [array.astype(H.dtype) for array in share.arrays]
         if self.quadratic and data.complete:
             return Quadratic(with_ridge(arrays[0], ridge), arrays[1])
-        minus, plus, curvature = arrays[0], arrays[1] + H.dtype.type(ridge) * H, arrays[2] + H.dtype.type(ridge)
-        if not self.quadratic:
-            return Tangent(minus, plus, curvature)
-        gram = with_ridge(arrays[3] * H.dtype.type(data.largest), ridge)
-        return Reweighted(gram, H @ gram - (plus - minus), curvature)
+        if self.quadratic:
+            gram, own, cross, others = arrays
+            most = with_ridge(others * H.dtype.type(data.largest), ridge)
+            return RowQuadratics(with_ridge(gram, ridge), own, cross, most)
+        minus, plus = arrays[0], arrays[1] + H.dtype.type(ridge) * H
+        if curved:
+            return SecondOrder(minus, plus, arrays[2], ridge)
+        return Tangent(minus, plus, arrays[2] + H.dtype.type(ridge))
 
     def size(self, data):
         """`sqrt(sum x^beta)` over the positive entries, `|X|` for least squares."""
@@ -220,6 +236,17 @@ class Divergence(Loss):
 
     def floored(self, X, Y):
         return Y if self.beta >= 2 else np.maximum(Y, FLOOR * X + Y.dtype.type(max(SMALLEST, np.finfo(Y.dtype).tiny)))
+
+
+def row_equations(data, factors) -> tuple[np.ndarray, ...]:
+    """Least squares in H where entries may be missing, as `RowQuadratics` has it, for some rows of X: the Gram matrix
+    that rows of H share, their own, `X' W`, and `W' W`."""
+    if data.complete:
+        gram = gram_of(factors[0])
+        return gram, np.zeros((1, 1)), data.cross(factors, 1), gram
+    known = OwnGrams(data, factors, 1, 0.0)
+    (own,), _ = known.beyond.map(kernels.of(factors[1]).row_grams, factors, 1)
+    return known.gram, own, known.cross, known.others
 
 
 def cancels(data, value: float) -> bool:
@@ -322,3 +349,11 @@ def power_less_one(r, exponent):
     """`(r^exponent - 1) / exponent` for r >= 0; where r = 0 as for positive exponents."""
     logarithm = np.log(r, out=np.zeros_like(r), where=r > 0)
     return np.where(r > 0, np.expm1(exponent * logarithm), -1.0) / exponent
+
+
+def safe_share(beta):
+    """By how much of itself a model may change so that a step to the minimum of its quadratic model gains for sure:
+    `int (1 - t) (1 - t r)^(beta - 3) dt < 1` at r = 0.45 for beta >= 0; for others the curvature may at most double."""
+    if beta < 0:
+        return 1 - 2.0 ** (1 / (beta - 3))
+    return 0.45 if beta <= 2 else 2.0 ** (1 / (beta - 2)) - 1

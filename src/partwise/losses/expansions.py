@@ -103,13 +103,18 @@ class OwnGrams(Smooth):
 
     def __init__(self, data, factors: Sequence[np.ndarray], mode: int, ridge: float):
         self.others = gram_of_others(factors, mode)
-        # a model that is huge where nothing holds it back: sums over all entries say nothing of the few that count
-        self.wild = float(np.vdot(self.others, gram_of(factors[mode]))) > WILD * data.norm2
+        self.norm2 = data.norm2
+        self.wild = self.is_wild(factors[mode])
         self.most, self.beyond = data.plainly if self.wild else data.beyond
         self.largest, self.factors, self.mode, self.ridge = data.largest, list(factors), mode, ridge
         self.shares = data.row_weights(mode) * (data.shape[mode] / (data.largest * math.prod(data.shape)))
         self.gram = with_ridge(self.others * self.others.dtype.type(self.most), ridge)
         self.cross = data.cross(factors, mode)
+
+    def is_wild(self, A: np.ndarray) -> bool:
+        """Whether the model is huge where nothing holds it back: sums over all entries say nothing of the few that
+        count."""
+        return float(np.vdot(self.others, gram_of(A))) > WILD * self.norm2
 
     @property
     def mostly_known(self) -> bool:
@@ -183,6 +188,30 @@ class OwnGrams(Smooth):
         return other
 
 
+class RowQuadratics(Smooth):
+    """Quadratics in the rows of a factor, whose Gram matrices are added up over blocks of X:
+
+        1/2 sum_i a_i' (gram + own_i) a_i - tr(A' cross) + constant,
+
+    own_i packed as `kernels.hessians` has it; `most`: a Gram matrix that no row's exceeds."""
+
+    def __init__(self, gram: np.ndarray, own: np.ndarray, cross: np.ndarray, most: np.ndarray):
+        self.gram, self.own, self.cross, self.most = gram, own, cross, most
+
+    def slopes(self, A):
+        return kernels.of(A).given_slopes(A, self.own, self.gram, self.cross)
+
+    def steepest(self, A):
+        return self.slopes(A)[0], np.full((1, A.shape[1]), curvature_of(self.most))
+
+    def around(self, A: np.ndarray, unit: float = 1.0) -> Majoriser:
+        return Majoriser(self.most, A @ self.most - A.dtype.type(unit) * self.slopes(A)[0])
+
+    def descend(self, A: np.ndarray, box: Box, inner: tuple) -> np.ndarray:
+        """Coordinate descent in all rows."""
+        return kernels.of(A).given_grams(A, self.own, self.gram, self.cross, box, inner, np.arange(len(A)))
+
+
 class _Tangent(NamedTuple):
     minus: np.ndarray  # the gradient is `plus - minus`, both (dim, rank) and >= 0
     plus: np.ndarray
@@ -198,6 +227,34 @@ class Tangent(Smooth, _Tangent):
 
     def slopes(self, A):
         return kernels.of(A).difference(self.plus, self.minus), self.curvature
+
+
+class SecondOrder(Tangent):
+    """The same with all second derivatives of each row: `own`, packed as `kernels.hessians` has them, and the ridge."""
+
+    own: np.ndarray
+    ridge: float
+
+    def __new__(cls, minus, plus, own, ridge):
+        rank = minus.shape[1]
+        diagonal = own[:, np.cumsum(np.arange(1, rank + 1)) - 1]
+        self = super().__new__(cls, minus, plus, diagonal + own.dtype.type(ridge))
+        self.own, self.ridge = own, ridge
+        return self
+
+    def newton_step(self, A: np.ndarray, box: Box, inner: tuple) -> np.ndarray:
+        """To the minimum of the expansion, by coordinate descent within the box, and no further along the way of a row
+        than it falls: of a step that changes the model little, that makes the loss fall. L1 penalties are linear here,
+        of factors >= 0."""
+        none = np.zeros_like(self.own[:1, :1])
+        gram, cross = with_ridge(np.zeros((A.shape[1],) * 2, A.dtype), self.ridge), np.zeros_like(A)
+        product = kernels.of(A).given_slopes(A, self.own, gram, cross)[0]
+        model = RowQuadratics(gram, self.own, product - (self.plus - self.minus) - box.l1, none)
+        new = model.descend(A, box._replace(l1=A.dtype.type(0)), inner)
+        way = new - A
+        first, last = (np.einsum("ij,ij->i", way, model.slopes(B)[0]) for B in (A, new))
+        share = np.divide(first, first - last, out=np.ones_like(first), where=last > 0)
+        return np.clip(A + share[:, None] * way, box.lower, box.upper)
 
 
 class Several(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,13 +31,15 @@ def pose_observed(
     problem = replace(pose_as(symmetric, data, loss, stated, rank), weight_exponent=exponent)
     if not vectors:
         return problem
-    if symmetric or not (loss.homogeneous and all(map(in_any_units, problem.structures, vectors))):
+    simple = loss.homogeneous and all(map(in_any_units, problem.structures, vectors))
+    if data.in_blocks and vectors[0] is not None:  # bounds of rows of W are not cut into blocks
+        simple &= problem.structures[0].scale_free
+    if symmetric or not simple:
         weighted = pose_as(symmetric, weighted_by(data, vectors), loss, stated, rank)
         return replace(weighted, weight_exponent=exponent)
     least = LEAST[problem.data.stored]
     numbers = [None if vector is None else in_range(vector ** (1 / loss.degree), least) for vector in vectors]
-    values = next(problem.data.listed())
-    scaled = problem.data.with_values((values * problem.data.along(numbers)).astype(values.dtype))
+    scaled = problem.data.multiplied(numbers)
     pairs = list(zip(problem.structures, numbers, strict=True))
     units = tuple(None if n is None else RowUnits(n, s) for s, n in pairs)
     structures = tuple(s if n is None else in_units(s, n, rank) for s, n in pairs)
@@ -47,12 +49,42 @@ def pose_observed(
 
 def null_fit_of(data: Data, loss: Loss, vectors: Sequence[np.ndarray | None]) -> float:
     """The loss of the null model where entries count as the vectors say."""
-    values, weights, rest = counted_along(data, vectors)
-    constant = loss.null(weighted_mean(values, weights, rest))
-    if not constant:
-        return 0.0
-    of_zero = loss.value(np.zeros(1), np.full(1, constant), 1.0) if rest else 0.0
-    return loss.of_those_that_count(values, np.full_like(values, constant), weights) + rest * of_zero
+    rows = vectors[0]
+    tall = () if rows is None else (rows[:, None],)
+    _, (amount, total) = data.each(Amount(vectors), *tall)
+    constant = loss.null(amount / total)
+    return data.each(NullFit(loss, constant, vectors), *tall)[1][0] if constant else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Amount:
+    """The sum of `|x|` over some rows of X by what they count, and what these entries count together."""
+
+    vectors: Sequence[np.ndarray | None]
+
+    def __call__(self, data: Data, *rows: np.ndarray) -> tuple[tuple, tuple]:
+        values, weights, rest = counted_along(data, own_vectors(self.vectors, rows))
+        return (), (float(weights @ np.abs(values)), float(weights.sum()) + rest)
+
+
+@dataclass(frozen=True, eq=False)
+class NullFit:
+    """The loss of a constant on some rows of X."""
+
+    loss: Loss
+    constant: float
+    vectors: Sequence[np.ndarray | None]
+
+    def __call__(self, data: Data, *rows: np.ndarray) -> tuple[tuple, tuple]:
+        values, weights, rest = counted_along(data, own_vectors(self.vectors, rows))
+        of_zero = self.loss.value(np.zeros(1), np.full(1, self.constant), 1.0) if rest else 0.0
+        lost = self.loss.of_those_that_count(values, np.full_like(values, self.constant), weights)
+        return (), (lost + rest * of_zero,)
+
+
+def own_vectors(vectors: Sequence[np.ndarray | None], rows: Sequence[np.ndarray]) -> list[np.ndarray | None]:
+    """What some rows count; those of the first mode in place of the whole vector."""
+    return [rows[0][:, 0] if rows else None, *vectors[1:]]
 
 
 def mean_of(given: Observed) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data import Data
 from ..data.names import Mode, counted, factor_names, matrix_only
 from ..io.archive import replacing
 from ..io.write import checked_file, with_names
@@ -72,7 +73,8 @@ def build(  # noqa: PLR0913  # what `write_report` takes
 
     def pixels(samples: np.ndarray) -> np.ndarray:
         assert given is not None
-        return given.data.take(0, samples).reshape(len(samples), *image_shape)
+        rows, place = np.unique(samples, return_inverse=True)
+        return given.data.among_rows(rows, all_rows)[0][place].reshape(len(samples), *image_shape)
 
     return {
         "title": title,
@@ -86,6 +88,10 @@ def build(  # noqa: PLR0913  # what `write_report` takes
         "course": course(result),
         "provenance": provenance_facts(result),
     }
+
+
+def all_rows(data: Data) -> tuple[np.ndarray]:
+    return (data.take(0, slice(None)),)
 
 
 def headline(result: Result) -> str:

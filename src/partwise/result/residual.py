@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..data import Data
 from ..data.observed import Observed, observed
 from ..data.units import exponent_of
 from ..losses.base import Loss, models
@@ -62,9 +64,11 @@ def data_of(result: Result, X, missing: str | None = "nan", mask=None, weights=N
 def residual_of(result: Result, given: Observed) -> Residual:
     """Of the data of a result."""
     rows = chosen_rows(given.data.shape)
-    some = given.select(0, rows)
-    factors = (result.factors[0][rows], *result.factors[1:])
-    data, model, counts = entries(some, factors, result.loss)
+    data, model, counts = given.data.among_rows(rows, Entries(result.factors[1:], result.loss), result.factors[0])
+    for axis, vector in enumerate(given.vectors):
+        if vector is not None:
+            own = vector[rows] if axis == 0 else vector
+            counts = counts * np.expand_dims(own, [m for m in range(data.ndim) if m != axis])
     if not diagonal_weight(result.symmetric):
         counts[np.arange(len(rows)), rows] = 0
     unit = exponent_of(float(np.abs(data[counts > 0]).max(initial=0)))  # squares are numbers
@@ -80,15 +84,20 @@ def chosen_rows(shape: tuple[int, ...]) -> np.ndarray:
     return np.arange(shape[0]) if most >= NEARLY * shape[0] else np.linspace(0, shape[0] - 1, most).round().astype(int)
 
 
-def entries(given, factors, loss: Loss) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Entries of X, of its model and what each counts, as arrays of the shape of X."""
-    held = loss.held(given.data, all((A >= 0).all() for A in factors))
-    found = [(b.entries, Y, np.broadcast_to(b.weights, Y.shape)) for b, Y, _ in models(held, factors, 0)]
-    data, model, counts = (np.concatenate(blocks).reshape(given.data.shape) for blocks in zip(*found, strict=True))
-    for axis, vector in enumerate(given.vectors):
-        if vector is not None:
-            counts = counts * np.expand_dims(vector, [m for m in range(data.ndim) if m != axis])
-    return data, model, counts.astype(np.float64)
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Of some rows of X, with their rows of the first factor: the entries, the model and what each counts, as arrays of
+    the shape of X."""
+
+    others: Sequence[np.ndarray]  # the other factors
+    loss: Loss
+
+    def __call__(self, data: Data, A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        factors = A, *self.others
+        held = self.loss.held(data, all((F >= 0).all() for F in factors))
+        found = [(b.entries, Y, np.broadcast_to(b.weights, Y.shape)) for b, Y, _ in models(held, factors, 0)]
+        x, y, counts = (np.concatenate(blocks).reshape(data.shape) for blocks in zip(*found, strict=True))
+        return x, y, counts.astype(np.float64)
 
 
 def mean_of(data: np.ndarray, counts: np.ndarray) -> float:

@@ -20,7 +20,7 @@ from ..problem import Problem, pose
 from ..structures import Elementwise
 from .mu import NOTHING
 from .newton import WIDE
-from .streamed import INNER, Pass
+from .streamed import INNER, Pass, nothing_of
 
 # of coordinate descent, at most, and the share of the first that is enough: on W that goes on, and on H
 SWEEPS: dict[str, tuple[int, float]] = {"W": (50, 1e-3), "H": (20, 1e-2)}
@@ -76,7 +76,7 @@ class Online:
         name = "hals" if self.loss.quadratic else self.row_kernel(data)
         sweeps = (self.iterations * FRESH[0], FRESH[1]) if fresh else SWEEPS["W"]
         inner = sweeps if name == "hals" else INNER[name]
-        work = Pass(self.loss, self.structure_W(), H, True, (name, inner), 0.0)
+        work = Pass(self.loss, self.structure_W(), H, True, nothing_of, (name, inner), 0.0)
         if name == "hals":
             A, _, fit = work.by_normal_equations(data, A)
             return A, fit + 0.5 * problem.data.norm2 + work.structure.value(A)

@@ -1,15 +1,21 @@
 """One pass over X an iteration, for data in blocks of rows.
 
 While a block is in memory its rows of W are updated against the present H, as `HALS`, `NewtonKL` and `Newton` do, and
-add to what the update of H needs: for least squares the Gram matrix of W and `X' W`, in which H is then solved for by
-coordinate descent; for other divergences the slopes and curvatures in H, for an extrapolated multiplicative update. No
-more than that leaves a block, (n_features, rank). As in online dictionary learning (Mairal, Bach, Ponce and Sapiro
-2010, JMLR 11), but with all of X before each update of H; extrapolation as in Ang and Gillis (2019), Neural Computation
-31(2).
+add to what the update of H needs. For least squares that is the Gram matrix of W and `X' W`, in which H is solved for
+by coordinate descent; where entries are missing or count differently, a Gram matrix for each feature. For other
+divergences it is the slopes in H, for multiplicative updates with extrapolation as long as the objective falls fast,
+and then the second derivatives in each row of H too, for steps of Newton's method. As in online dictionary learning
+(Mairal, Bach, Ponce and Sapiro 2010, JMLR 11), but with all of X before each update of H; extrapolation as in Ang and
+Gillis (2019), Neural Computation 31(2).
+
+A step of Newton's method gains for sure as long as the model changes by no more than a share of itself
+(`safe_share`), and the model of an entry changes by no more than the entries of H do that make it. Without
+extrapolation that is how far they may go; with it, further and further as long as the objective falls.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,24 +24,23 @@ import numpy as np
 from .. import kernels
 from ..checks import POSITIVE_INT
 from ..data import Data
-from ..kernels.records import Chosen
-from ..losses.beta import cancels
-from ..losses.expansions import Quadratic, gram_of, with_ridge
+from ..kernels.records import Box, Chosen
+from ..losses.beta import cancels, safe_share
+from ..losses.expansions import OwnGrams, Quadratic, RowQuadratics, SecondOrder, Several, normal_equations
 from ..problem import Problem, largest
 from ..structures import Structure
 from .base import Solver, Step, require
 from .block import Momentum, State, retreat
 from .hals import ALONE, HALS
-from .mu import MU
+from .mu import LITTLE, MU
 from .newton import WIDE
-from .palm import PALM, Effort, descend_face
+from .palm import PALM, Effort, descend_face, moves_freely
 
 INNER = {"newton": (1, 0.0, False), "newton_kl": (3, 0.01)}  # how far rows go while they are at hand, as those solvers
-
-
-def is_plain(structure: Structure) -> bool:
-    """Nonnegative, or free, and no more."""
-    return structure.elementwise is not None and structure.elementwise.plain
+FAST = 0.03  # of the objective, gained in a pass: as long as it falls by more, multiplicative updates do as well
+SWEEPS = 10, 0.01  # over a row of H in a step of Newton's method, and the share of the first one's gain that is enough
+FURTHER = 1.2  # times as far may the next step go
+MOST_CURVED = 1 << 24  # numbers: the most second derivatives that are added up, 128 MB
 
 
 @dataclass
@@ -43,6 +48,9 @@ class StreamedState(State):
     """`expansions[1]` is what the last pass said of H, None where the next one has to say it first."""
 
     ready: bool = False  # whether it was said, of the points
+    curved: bool = False  # with second derivatives, where there are more than those of least squares
+    gained: float = np.inf  # share of the objective that the last pass gained
+    reach: float = 1.0  # how far Newton's method may go, in units of what is safe
 
 
 @dataclass(frozen=True)
@@ -79,11 +87,6 @@ class Streamed(Solver):
         W, H = problem.structures
         if not (W.separable_rows and W.applies_to_new_rows) or is_binary(W):
             return f"Streamed needs a structure of W that treats all rows alike, each on its own, got {W}"
-        if problem.loss.quadratic and not problem.data.complete and not all(is_plain(s) for s in (W, H)):
-            return (  # H takes multiplicative updates there, which measured did not converge
-                "Streamed takes least squares with missing entries for factors that are nonnegative only: leave out "
-                "other structures and penalties, or pass X in memory"
-            )
         return beyond_least_squares(problem) or (f"Streamed cannot take {H} for H" if is_binary(H) else None)
 
     def prefer(self, problem):
@@ -91,7 +94,7 @@ class Streamed(Solver):
         return score, "one pass over X an iteration, for data in blocks of rows"
 
     def configured(self, problem):
-        if self.sweeps is not None or not problem.quadratic:
+        if self.sweeps is not None or not problem.loss.quadratic:
             return self, ""
         sweeps = ALONE if problem.separable else HALS().configured(problem)[0].sweeps[0]
         return replace(self, sweeps=sweeps), f"at most {sweeps} sweeps over a row of W while it is at hand"
@@ -113,56 +116,72 @@ class Streamed(Solver):
 
     def restore(self, problem, factors, tol, rng, kept):
         state = super().restore(problem, factors, tol, rng, kept)
-        if state.ready:  # what the last pass said of H is not in the file
+        if state.ready and 1 in problem.modes:  # what the last pass said of H is not in the file
             W, H = state.points
-            _, (share,) = problem.data.each(Share(problem.loss, H, problem.data.complete), W)
-            state.expansions[1] = problem.loss.whole(share, problem.data, H, problem.structures[1].ridge)
+            _, (share,) = problem.data.each(Share(problem.loss, H, problem.data.complete, state.curved), W)
+            state.expansions[1] = self.joined(problem, state, share)
         return state
 
     def step(self, problem, state):
-        known = state.stationarity[:]
+        known, before = state.stationarity[:], state.objective
         if state.ready and 1 in problem.modes:
             self.update_H(problem, state)
         objective, new, point = self.pass_over(problem, state)
-        if objective <= state.objective or state.beta == 0:
+        if objective <= before or state.beta == 0:
             state.factors = new, state.points[1]
             state.objective, state.ready = objective, True
             state.origins[0], state.points[0] = new, point
+            state.gained = (before - objective) / before if np.inf > before > 0 else np.inf
             if state.momentum:
+                state.reach *= 1.0 if state.momentum.resting else FURTHER
                 state.momentum.succeed()
         else:
             retreat(state)
-            state.ready, state.stationarity[:] = False, known
+            state.ready, state.reach, state.stationarity[:] = False, 1.0, known
         return Step(state.factors, state.objective, largest(state.stationarity))
 
     def update_H(self, problem: Problem, state: StreamedState) -> None:
         """From what the last pass said of it."""
-        way: Any = PALM() if problem.loss.quadratic else MU(extrapolate=True)
-        A = state.points[1]
-        update = way.update(problem, 1, state, np.arange(A.shape[0]))
         known: Any = state.expansions[1]
-        state.stationarity[1] = known.stationarity(problem.structures[1], A, problem.size)
-        new, old = update.factor, state.origins[1]
-        state.origins[1] = new
+        A, structure = state.points[1], problem.structures[1]
+        state.stationarity[1] = known.stationarity(structure, A, problem.size)
+        way: Any = PALM() if problem.loss.quadratic or isinstance(known, SecondOrder) else MU(extrapolate=True)
+        if isinstance(known, SecondOrder):
+            new = known.newton_step(A, within_reach(problem.loss, A, state), SWEEPS)
+        elif isinstance(known, RowQuadratics) and moves_freely(structure):
+            new = known.descend(A, state.boxes[1], way.inner(problem, 1, state.tol))
+        else:
+            new = way.update(problem, 1, state, np.arange(A.shape[0])).factor
+        old, state.origins[1] = state.origins[1], new
         state.points[1] = way.beyond(new, old, state.beta, state.boxes[1]) if state.beta > 0 else new
 
     def pass_over(self, problem: Problem, state: StreamedState) -> tuple[float, Any, Any]:
         """All rows of W, and what they say of H: the objective, W, and the point beyond it."""
         W, H = state.points
-        loss: Any = problem.loss
-        task = Pass(loss, problem.structures[0], H, problem.data.complete, self.inner(problem), state.beta)
-        (new, point), (gains, fit, penalty, share) = problem.data.each(task, W, state.origins[0])
-        if problem.quadratic:
+        few = H.size * (problem.rank + 1) // 2 <= MOST_CURVED
+        state.curved = few and not problem.loss.quadratic and (state.curved or state.gained < FAST)
+        share = Share(problem.loss, H, problem.data.complete, state.curved) if 1 in problem.modes else nothing_of
+        task = Pass(
+            problem.loss, problem.structures[0], H, problem.data.complete, share, self.inner(problem), state.beta
+        )
+        (new, point), (gains, fit, penalty, found) = problem.data.each(task, W, state.origins[0])
+        if problem.loss.quadratic:
             fit += 0.5 * problem.data.norm2
             if cancels(problem.data, fit):
                 fit = problem.direct_fit((new, H))
-        state.expansions[1] = loss.whole(share, problem.data, H, problem.structures[1].ridge)
+        if 1 in problem.modes:
+            state.expansions[1] = self.joined(problem, state, found)
         state.stationarity[0] = problem.relative_gain(gains)
         return max(fit, 0.0) + penalty + problem.structures[1].value(H), new, point
 
+    def joined(self, problem: Problem, state: StreamedState, share: Several) -> Any:
+        """The expansion in H, from what all blocks say of it."""
+        loss: Any = problem.loss
+        return loss.whole(share, problem.data, state.points[1], problem.structures[1].ridge, state.curved)
+
     def inner(self, problem: Problem) -> tuple[str, tuple]:
         """How rows of W are brought down."""
-        if problem.quadratic:
+        if problem.loss.quadratic:
             return "hals", (self.configured(problem)[0].sweeps, HALS().eps)
         sparse = problem.data.density < problem.loss.sparse_below(nonnegative=True)
         by_entry = "newton_kl" in problem.loss.updates and (sparse or problem.rank < WIDE)
@@ -170,16 +189,35 @@ class Streamed(Solver):
         return name, INNER[name]
 
 
+def within_reach(loss: Any, A: np.ndarray, state: StreamedState) -> Box:
+    """The bounds of H, and as far as a step of Newton's method may go: entries may fall by what is safe, and by more
+    later, or for beta > 2, where the curvature grows with the model, rise by it."""
+    l1, lower, upper = state.boxes[1]
+    share = safe_share(loss.beta)
+    if loss.beta > 2:  # what is 0 could not leave it again by a share of itself
+        least, most = (LITTLE * A, (1 + share) * A) if state.beta == 0 else (-np.inf, np.inf)
+        bounds = np.maximum(lower, least), np.minimum(upper, most)
+        return Box(l1, *(np.broadcast_to(bound, A.shape).astype(A.dtype) for bound in bounds))
+    share = A.dtype.type(min(1.0, share * (1.0 if state.beta == 0 else state.reach)))
+    return Box(l1, np.maximum(lower, (1 - share) * A), np.broadcast_to(upper, A.shape))
+
+
 @dataclass(frozen=True, eq=False)
 class Share:
-    """What rows say of H, and no more."""
+    """What rows say of H."""
 
     loss: Any
     H: np.ndarray
     complete: bool
+    curved: bool
 
     def __call__(self, data: Data, W: np.ndarray) -> tuple[tuple, tuple]:
-        return (), (self.loss.share(data, (W, self.H), self.complete),)
+        return (), (self.loss.share(data, (W, self.H), self.complete, self.curved),)
+
+
+def nothing_of(data: Data, W: np.ndarray) -> tuple[tuple, tuple]:
+    """H is held, and nobody asks."""
+    return (), (Several(()),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,12 +225,13 @@ class Pass:
     """The work of an iteration on a block: rows of W updated from W, the point beyond them on the way from `old`, the
     gains of the components, the loss and the penalty of the rows, and what the point says of H.
 
-    The loss is short of `|x|^2 / 2` for least squares on complete data."""
+    The loss is short of `|x|^2 / 2` for least squares."""
 
     loss: Any
     structure: Structure  # of W
     H: np.ndarray
-    complete: bool
+    complete: bool  # all of X is
+    share: Callable[..., tuple[tuple, tuple]]
     inner: tuple[str, tuple]
     beta: float
 
@@ -203,24 +242,33 @@ class Pass:
     def __call__(self, data: Data, W: np.ndarray, old: np.ndarray) -> tuple[tuple, tuple]:
         new, gains, fit = (self.by_normal_equations if self.inner[0] == "hals" else self.by_entries)(data, W)
         point = PALM().beyond(new, old, self.beta, self.box(new)) if self.beta > 0 else new
-        share = self.loss.share(data, (point, self.H), self.complete)
-        return (new, point), (gains, fit, self.structure.value(new), share)
+        return (new, point), (gains, fit, self.structure.value(new), *self.share(data, point)[1])
 
     def box(self, W: np.ndarray) -> Any:
         entries = self.structure.elementwise
         return entries.box(W) if entries is not None else self.structure
 
     def by_normal_equations(self, data: Data, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        others, rank = gram_of(self.H), W.shape[1]
-        known = Quadratic(others, data.cross((W, self.H), 0))
+        """Rows share a Gram matrix; where entries of X are missing or count differently each has its own."""
+        ridge = self.structure.ridge
+        known = (normal_equations if self.complete else OwnGrams)(data, (W, self.H), 0, ridge)
+        every, square = np.arange(len(W)), None
         if self.structure.elementwise is None:
-            slopes = known.slopes_for(self.structure, W)
-            gains = self.structure.gains(W, *slopes)
-            new = descend_face(self.structure, W, known, Effort(PALM().steps, self.inner[1], 1))
+            gains = self.structure.gains(W, *known.slopes_for(self.structure, W))
+            gram, cross = known.around(W)
+            smooth = Quadratic(gram - gram.dtype.type(ridge) * np.eye(len(gram), dtype=gram.dtype), cross)
+            new = descend_face(self.structure, W, smooth, Effort(PALM().steps, self.inner[1], 1))  # the prox has it
+        elif isinstance(known, OwnGrams):
+            new, gains, squares = known.descend(W, self.box(W), (*self.inner[1], False, False, 1, False), every)
+            square = known.square_with(new, squares)
         else:
-            rows, gram = np.arange(len(W)), with_ridge(others, self.structure.ridge)
-            new, gains = kernels.of(W).hals(W, known.cross, gram, self.box(W), np.arange(rank), self.inner[1], rows)
-        return new, gains, 0.5 * known.square(new) - kernels.of(new).inner(new, known.cross)
+            order = np.arange(W.shape[1])
+            new, gains = kernels.of(W).hals(W, known.cross, known.gram, self.box(W), order, self.inner[1], every)
+        if isinstance(known, OwnGrams) and not known.wild and known.is_wild(new):
+            return new, gains, self.loss.direct_fit(data, (new, self.H)) - 0.5 * data.norm2
+        square = known.square(new) if square is None else square
+        model = square - (ridge * float(np.vdot(new, new)) if ridge else 0.0)
+        return new, gains, 0.5 * model - kernels.of(new).inner(new, known.cross)
 
     def by_entries(self, data: Data, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         name, inner = self.inner
@@ -231,14 +279,14 @@ class Pass:
 
 
 def beyond_least_squares(problem: Problem) -> str | None:
-    """What holds a problem back that the normal equations do not say all about, in a sentence."""
-    if problem.quadratic:
+    """What holds a problem back that is not one of least squares, in a sentence."""
+    if problem.loss.quadratic:
         return None
     tied = [s for s in problem.structures if s.elementwise is None]
     if tied:
-        return f"Streamed needs structures that act entry by entry for this loss and these data, got {tied[0]}"
+        return f"Streamed needs structures that act entry by entry for this loss, got {tied[0]}"
     if problem.data.extremes[0] < 0 or not all(s.nonnegative for s in problem.structures):
-        return "Streamed needs nonnegative data and factors for this loss, and where entries are missing"
+        return "Streamed needs nonnegative data and factors for this loss"
     return None
 
 

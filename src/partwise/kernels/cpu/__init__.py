@@ -32,6 +32,7 @@ from .extrapolate import extrapolate
 from .gains import gain_columns, gain_rows
 from .gcd import gcd
 from .hals import hals
+from .hessians import given_grams, given_slopes, hessians, row_grams
 from .least_squares import least_squares
 from .mixed_norm import mixed_norm
 from .mu import mu

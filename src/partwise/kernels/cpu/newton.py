@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...losses.beta import safe_share
 from .. import threads
 from ..records import EntryLoss
 from .base import aligned, bounds_of, compiled, helper, update_of
@@ -34,6 +35,8 @@ INNER = 10  # sweeps over the quadratic model, until one gains less than `ENOUGH
 ENOUGH = 1e-2
 RIDGE = 2.0**-40  # of a second derivative, added to it: a direction with less curvature is left to the next steps
 DAMPED = 4  # steps on a row that is so far from its optimum that they have to be held back
+
+_safe_share = helper(safe_share)
 
 
 class Inner(NamedTuple):
@@ -191,19 +194,10 @@ def _slope_along(row, u, by, beta, minus, plus):
 
 
 @helper
-def safe_share(beta):
-    """By how much of itself a model may change so that a step to the minimum of its quadratic model gains for sure:
-    `int (1 - t) (1 - t r)^(beta - 3) dt < 1` at r = 0.45 for beta >= 0; for others the curvature may at most double."""
-    if beta < 0:
-        return 1 - 2.0 ** (1 / (beta - 3))
-    return 0.45 if beta <= 2 else 2.0 ** (1 / (beta - 2)) - 1
-
-
-@helper
 def _is_safe(row, u, by, linear, beta, minus, plus):
     """Whether a step by u cannot raise the objective: it is quadratic, the model changes little or, by convexity, the
     slope along u is still downhill at its end."""
-    if beta == 2 or _reach(row, u, beta) <= safe_share(beta):
+    if beta == 2 or _reach(row, u, beta) <= _safe_share(beta):
         return True
     return linear + _slope_along(row, u, by, beta, minus, plus) <= 0
 
@@ -212,7 +206,7 @@ def _is_safe(row, u, by, linear, beta, minus, plus):
 def _hold_back(model, used, row, u, beta):
     """A step that is safe: the minimum of the quadratic model with weights that fall by no more than the model may, or
     for beta > 2, where the curvature grows as the model does, a part of the way."""
-    share = row.y.dtype.type(safe_share(beta))
+    share = row.y.dtype.type(_safe_share(beta))
     if beta <= 2:
         for a in range(used.number[0]):
             model.low[a] = max(model.low[a], (1 - share) * used.c[a])

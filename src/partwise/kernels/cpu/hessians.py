@@ -1,0 +1,159 @@
+"""Rows of a factor whose second derivatives are sums over blocks of X: `hessians` and `row_grams` make the terms, and
+`given_grams` solves for the rows once all are added up, where `newton` and `own_grams` do both in a row at a time.
+
+Of a symmetric matrix the lower triangle is kept, packed, row after row: rank (rank + 1) / 2 numbers.
+"""
+
+import numpy as np
+
+from .. import threads
+from ..records import EntryLoss
+from .base import aligned, best_for, bounds_of, compiled, gain, helper, update_of
+from .divergences import split
+from .newton import Tiles, _curvatures
+from .own_grams import NOTHING
+from .panels import counts_by_itself, panel_of, tasks
+from .rows import gather_panel, longest, no_parts, read_row, room_for, take_parts, weigh
+from .simd import TILE
+
+
+@helper
+def _every_part(w, row, panel, used):
+    """List all components, those of weight 0 too; the model is not computed."""
+    for k in range(w.size):
+        used.parts[k], used.places[k], used.c[k] = k, k * panel.stride, w[k]
+    used.number[0] = w.size
+    if not panel.whole:
+        gather_panel(row, panel, used, 0)
+
+
+@compiled
+def _hessians(X, A, panel, loss, out, start, stop):
+    rank = A.shape[1]
+    panel, row, length = room_for(X, panel, rank, longest(X, start, stop))
+    tiles = Tiles(aligned(TILE * panel.stride, A), aligned(TILE * TILE, A), np.empty(TILE, np.int64))
+    w, used, Q = np.empty(rank, A.dtype), no_parts(rank, A), np.empty((rank, rank), A.dtype)
+    minus, plus, second = aligned(length, A), aligned(length, A), aligned(length, A)
+    for i in range(start, stop):
+        n, length = read_row(X, i, panel, row)
+        for k in range(rank):
+            w[k] = A[i, k]
+        if n == 0:
+            out[i] = 0
+            continue
+        take_parts(w, row, panel, used)
+        split(row.x, row.y, n, length, loss, minus, plus, second)
+        weigh(row, second)
+        _every_part(w, row, panel, used)
+        _curvatures(second, row, panel, used, tiles, Q)
+        place = 0
+        for k in range(rank):
+            for m in range(k + 1):
+                out[i, place] = Q[k, m]
+                place += 1
+
+
+def hessians(X, A, others, loss):
+    """`sum_j d''(x_j, y_j) h_j h_j'` of each row, by its weights and of the convex part, packed."""
+    B, rank, whole = others.B, A.shape[1], counts_by_itself(X, loss.beta)
+    out, panel = np.empty((len(A), rank * (rank + 1) // 2), A.dtype), panel_of(X, B, whole)
+    threads.map_chunks(
+        lambda i, j: _hessians(X, A, panel, loss, out, i, j),
+        tasks(X, B, whole, np.arange(len(A)), rank * (rank + 16) // 4),
+    )
+    return (out,), ()
+
+
+def row_grams(X, A, others):
+    """`sum_j e_j h_j h_j'` of each row, packed, for X that lists numbers e and nothing else counts."""
+    weights = X.values.astype(A.dtype, copy=False)
+    return hessians(X._replace(weights=weights, unlisted=0.0), A, others, EntryLoss(2.0))
+
+
+@helper
+def _unpack(gram, packed, Q):
+    """`Q = gram + packed`; where nothing of a row counts, rounding leaves no less than nothing on the diagonal."""
+    place = 0
+    for k in range(len(gram)):
+        for m in range(k + 1):
+            Q[k, m] = Q[m, k] = packed[place] + gram[k, m]
+            place += 1
+        Q[k, k] = max(Q[k, k], NOTHING * np.finfo(gram.dtype).eps * gram[k, k])
+
+
+@helper
+def _slope_at(Q, cross, w, g):
+    """`g = Q w - cross`."""
+    for k in range(w.size):
+        g[k] = -cross[k]
+    for k in range(w.size):
+        line = Q[k]
+        for m in range(w.size):
+            g[m] += w[k] * line[m]
+
+
+@helper
+def _sweep(Q, g, w, l1, low, high):
+    """Every weight once to its best value; returns what that gains."""
+    gained = 0.0
+    for k in range(w.size):
+        x = w.dtype.type(best_for(w[k], g[k], Q[k, k], l1, low[k], high[k]))
+        s = x - w[k]
+        if s != 0:
+            gained += np.float64(gain(w[k], x, g[k], Q[k, k], l1))
+            w[k] = x
+            line = Q[k]
+            for m in range(w.size):
+                g[m] += s * line[m]
+    return gained
+
+
+@compiled
+def _given_grams(update, packed, gram, cross, sweeps, eps, start, stop):
+    A, rank, l1 = update.A, update.A.shape[1], update.box.l1
+    Q, g = np.empty((rank, rank), A.dtype), np.empty(rank, A.dtype)
+    for t in range(start, stop):
+        i, first = update.rows[t], 0.0
+        low, high = bounds_of(update.box, i)
+        w = update.out[i]
+        w[:] = A[i]
+        _unpack(gram, packed[i], Q)
+        _slope_at(Q, cross[i], w, g)
+        for sweep in range(sweeps):
+            gained = _sweep(Q, g, w, l1, low, high)
+            first = gained if sweep == 0 else first
+            if gained <= eps * first:
+                break
+
+
+def given_grams(A, packed, gram, cross, box, inner, rows):
+    """Cyclic coordinate descent on each row, whose Gram matrix is `gram` and its own, packed: `inner = (sweeps, eps)`,
+    at most so many, fewer once one gains at most `eps` of the first."""
+    (sweeps, eps), update, rank = inner, update_of(A, box, rows), A.shape[1]
+    eps = A.dtype.type(eps)
+    threads.map_chunks(
+        lambda i, j: _given_grams(update, packed, gram, cross, sweeps, eps, i, j),
+        threads.split_evenly(rows.size, rank**2 * min(sweeps, 8)),
+    )
+    return update.out
+
+
+@compiled
+def _given_slopes(A, packed, gram, cross, slope, curvature, start, stop):
+    rank = A.shape[1]
+    Q = np.empty((rank, rank), A.dtype)
+    for i in range(start, stop):
+        _unpack(gram, packed[i], Q)
+        _slope_at(Q, cross[i], A[i], slope[i])
+        for k in range(rank):
+            curvature[i, k] = Q[k, k]
+
+
+def given_slopes(A, packed, gram, cross):
+    """The gradient at A, and second derivatives entry by entry, both (dim, rank)."""
+    slope, curvature = np.empty_like(A), np.empty_like(A)
+    threads.map_chunks(
+        lambda i, j: _given_slopes(A, packed, gram, cross, slope, curvature, i, j),
+        threads.split_evenly(len(A), A.shape[1] ** 2),
+    )
+    return slope, curvature
