@@ -27,7 +27,8 @@ from ..structures import NonNegative
 from .nmf import NMF
 from .sklearn_private import Interval, StrOptions, fit_context
 
-FIRST = 20  # iterations of the batch solver on the first batches, and what share of all batches these are
+FIRST = 15  # of so many batches one is fitted with the very first
+ITERATIONS = 20, 3  # of the batch solver for each of these, and for how many at most
 
 
 class MiniBatchNMF(NMF):
@@ -35,7 +36,9 @@ class MiniBatchNMF(NMF):
     `sklearn.decomposition.MiniBatchNMF`.
 
     W of each batch is solved for with H held, and H from sufficient statistics of all batches, older ones counting
-    less: no step sizes, and the parts of the batch solver in the end. Parameters, attributes and the objective are
+    less: no step sizes. The first batches, where they have enough nonzeros for each entry of H, are fitted together by
+    the batch solver: the first one of a stream for 20 iterations, a fifteenth of the batches in `fit` for up to 60.
+    Parameters, attributes and the objective are
     those of scikit-learn's class.
 
     Parameters
@@ -268,8 +271,7 @@ class Course:
         return self.W, self.H
 
     def begin(self) -> int:
-        """The first batches are fitted together, where they have enough to say of H: how many, for about as many
-        visits to a batch as one pass takes."""
+        """The first batches are fitted together, where they have enough to say of H: how many."""
         count = max(1, self.n_batches // FIRST)
         rows = slice(self.batches[count - 1].stop)
         data = as_data(self.X[rows])
@@ -289,6 +291,8 @@ class Course:
         """One batch; its objective for each sample."""
         batch, data, last = self.batches[number], self.data[number], self.seen[number]
         start = None if self.model.fresh_restarts else np.ascontiguousarray(self.W[batch])
+        if self.n_batches == 1 and self.online.loss.quadratic:  # what is taken out, being all, must leave no rounding
+            self.known, last = Statistics(steps=self.known.steps), None
         earlier = None if last is None else (np.ascontiguousarray(self.W[batch]), self.known.steps + 1 - last)
         new, self.H, cost = self.online.learn(self.known, data, self.H, start, earlier)
         self.W[batch], self.seen[number] = new, self.known.steps
@@ -319,7 +323,8 @@ def fit_first(
     """W and H of the first batches together, by some iterations of the batch solver, and what each says of H."""
     problem = online.problem(data).normalized()
     solver, _ = choose(problem, "auto")
-    run, _ = solve(problem, [Given(start)], solver, np.random.RandomState(0), Control(Limits(max_iter=FIRST)))
+    limits = Limits(max_iter=ITERATIONS[0] * min(len(batches), ITERATIONS[1]))
+    run, _ = solve(problem, [Given(start)], solver, np.random.RandomState(0), Control(limits))
     W, H = problem.to_user(run.factors)
     ends = np.cumsum([batch.shape[0] for batch in batches])[:-1]
     for batch, rows in zip(batches, np.split(W, ends), strict=True):

@@ -181,7 +181,7 @@ class Divergence(Loss):
         else:
             found, _ = data.map(kernels.of(factors[1]).expansion, factors, 1, self.of_entry)
             found = (*found, gram_of(factors[0])) if self.quadratic else found
-        return Several(tuple(array.astype(np.float64) for array in found))
+        return Several(tuple(array.astype(np.float64, copy=False) for array in found))
 
     def whole(self, share, data, H, ridge):
         """The expansion in H, from the shares of all rows."""

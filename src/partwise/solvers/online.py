@@ -3,7 +3,8 @@
 For least squares these are `A = sum W'W` and `B = sum X'W` over batches (Mairal, Bach, Ponce and Sapiro 2010, JMLR 11),
 in which H is solved for by coordinate descent; for other divergences the coefficients of the majoriser in H (Lefevre,
 Bach and Fevotte 2011, WASPAA). Older batches count less and less. The share of a batch that is seen again, for least
-squares, is taken out before the new one is put in, as in the incremental EM of Neal and Hinton (1998).
+squares, is taken out before the new one is put in, as in the incremental EM of Neal and Hinton (1998). W of a batch is
+solved for to rounding or nearly: what it lacks is taken for structure of H, and measured cost more than all else.
 """
 
 from __future__ import annotations
@@ -58,7 +59,11 @@ class Online:
     penalties: tuple[tuple[float, float], tuple[float, float]]  # (l1, l2) of W; of H for each sample
     rho: float
     iterations: int = 30  # for W that begins anew
-    alternations: int = 3  # between W of a batch and H, while the batch is at hand
+
+    @property
+    def alternations(self) -> int:
+        """Between W of a batch and H, while the batch is at hand: more gain less than they cost."""
+        return 3 if self.loss.quadratic else 2
 
     def statistics(self, H: np.ndarray) -> Statistics:
         """Before the first batch. Where an update is a multiplicative one, H itself counts a little, so that entries
@@ -91,8 +96,8 @@ class Online:
 
     def problem(self, data: Data) -> Problem:
         """That of all samples alike, in W and H."""
-        of_H = (data.shape[0] * penalty for penalty in self.penalties[1])
-        return pose(data, self.loss, (self.structure_W(), Elementwise(0.0, np.inf, *of_H)), self.rank)
+        l1, l2 = (data.shape[0] * penalty for penalty in self.penalties[1])
+        return pose(data, self.loss, (self.structure_W(), Elementwise(0.0, np.inf, l1, l2)), self.rank)
 
     def determined(self, data: Data) -> bool:
         """Whether batches have enough to say of each entry of H that their own best parts are a start for others."""
