@@ -12,24 +12,28 @@ from partwise.structures import NonNegative
 
 RNG = np.random.default_rng(0)
 X = RNG.gamma(0.5, size=(400, 4)) @ RNG.gamma(0.5, size=(4, 30)) + 0.2 * RNG.uniform(size=(400, 30))
+COUNTS = RNG.poisson(2 * RNG.gamma(0.5, size=(2000, 4)) @ RNG.gamma(0.5, size=(4, 30)) + 0.2).astype(float)
 
 
 def objective(parts, loss=None, data=X):
     """With the best W for these parts."""
     loss = loss or losses.Frobenius()
-    given = pw.factorize(data, len(parts), loss=loss, structure_H=pw.structures.Fixed(parts), tol=1e-6, init="random")
+    given = pw.factorize(data, len(parts), loss=loss, structure_H=pw.structures.Fixed(parts), tol=1e-5, init="random")
     return pose(as_data(data), loss, (NonNegative(),) * 2, len(parts)).precise_fit((given.W, parts.T.copy()))
 
 
 @pytest.mark.parametrize("fresh", [False, True])
-def test_three_passes_come_close_to_the_batch_solver(fresh):
-    """On counts, where noise is what is left in the end."""
-    given, counts = {"init": "random", "random_state": 0}, RNG.poisson(2 * X).astype(float)
-    model = pw.MiniBatchNMF(4, batch_size=25, max_iter=3, tol=0, max_no_improvement=None, fresh_restarts=fresh, **given)
-    batch = pw.NMF(4, **given, tol=1e-6, max_iter=2000).fit(counts)
-    found = objective(model.fit(counts).components_, data=counts)
-    assert found < 1.01 * objective(batch.components_, data=counts)
-    assert (model.n_iter_, model.n_steps_) == (3, 48)
+@pytest.mark.parametrize(("beta_loss", "size"), [("frobenius", 50), ("kullback-leibler", 400)])
+def test_three_passes_come_within_half_a_percent_of_the_batch_solver(beta_loss, size, fresh):
+    """On counts, where noise is what is left in the end. Kullback-Leibler needs larger batches for that: it ends 0.53%
+    above with 200 samples."""
+    given = {"beta_loss": beta_loss, "init": "random", "random_state": 0}
+    course = {"batch_size": size, "max_iter": 3, "tol": 0, "max_no_improvement": None, "fresh_restarts": fresh}
+    model, batch = pw.MiniBatchNMF(4, **given, **course).fit(COUNTS), pw.NMF(4, **given, max_iter=300).fit(COUNTS)
+    loss = pw.registry.resolve("loss", beta_loss)
+    found, best = (objective(parts, loss, COUNTS) for parts in (model.components_, batch.components_))
+    assert found < 1.005 * best
+    assert (model.n_iter_, model.n_steps_) == (3, 3 * 2000 // size)
 
 
 @pytest.mark.slow
@@ -47,11 +51,13 @@ def test_many_passes_end_at_a_stationary_point():
 def test_a_stream_is_learnt(beta_loss):
     model = pw.MiniBatchNMF(4, beta_loss=beta_loss, random_state=0, forget_factor=0.9)
     loss, seen = pw.registry.resolve("loss", beta_loss), []
+    best = objective(pw.NMF(4, beta_loss=beta_loss, random_state=0, max_iter=500).fit(X).components_, loss)
     for number in range(8):
         model.partial_fit(X[50 * number : 50 * (number + 1)])
         seen.append(objective(model.components_, loss))
     assert model.n_steps_ == 8
-    assert seen[-1] < 0.9 * seen[0]
+    assert seen[0] > 1.05 * best  # one batch is not enough
+    assert seen[-1] < 1.02 * best
 
 
 def test_a_fit_is_its_batches():

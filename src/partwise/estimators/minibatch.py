@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -16,11 +17,18 @@ from ..data.observed import place_of
 from ..data.validation import checked_random_state
 from ..errors import warn
 from ..factorize import as_init, init_for
+from ..init import Given
 from ..problem import pose
+from ..registry import choose
+from ..run.limits import Limits
+from ..run.loop import Control, solve
 from ..solvers.online import Online, Statistics
 from ..structures import NonNegative
 from .nmf import NMF
 from .sklearn_private import Interval, StrOptions, fit_context
+
+FIRST = 15  # of so many batches one is fitted with the very first
+ITERATIONS = 20, 3  # of the batch solver for each of these, and for how many at most
 
 
 class MiniBatchNMF(NMF):
@@ -28,7 +36,9 @@ class MiniBatchNMF(NMF):
     `sklearn.decomposition.MiniBatchNMF`.
 
     W of each batch is solved for with H held, and H from sufficient statistics of all batches, older ones counting
-    less: no step sizes, and the parts of the batch solver in the end. Parameters, attributes and the objective are
+    less: no step sizes. The first batches, where they have enough nonzeros for each entry of H, are fitted together by
+    the batch solver: the first one of a stream for 20 iterations, a fifteenth of the batches in `fit` for up to 60.
+    Parameters, attributes and the objective are
     those of scikit-learn's class.
 
     Parameters
@@ -165,13 +175,17 @@ class MiniBatchNMF(NMF):
         """Take X as one more batch of a stream; H: where to start, with init="custom", in the first call alone."""
         begun = hasattr(self, "components_")
         checked = self._in_memory(X, reset=not begun)
-        if not begun:
-            online, _, parts = self._begun(checked, W, H, checked.shape[0])
-            self._known = online.statistics(parts)
-        else:
+        data = as_data(checked)
+        if begun:
             parts = np.ascontiguousarray(self.components_.T).astype(checked.dtype)
-        online, data = self._online(checked, parts.shape[1], checked.shape[0]), as_data(checked)
-        _, parts, _ = online.learn(self._known, data, parts, None, None)
+            online = self._online(checked, parts.shape[1], checked.shape[0])
+        else:
+            online, start, parts = self._begun(checked, W, H, checked.shape[0])
+            self._known = online.statistics(parts)
+        if not begun and online.determined(data):
+            _, parts = fit_first(online, self._known, data, [data], (start, parts))
+        else:
+            _, parts, _ = online.learn(self._known, data, parts, None, None)
         self._keep(self._known, parts, self._known.steps)
         return self
 
@@ -242,19 +256,32 @@ class Course:
         size = min(model.batch_size, X.shape[0])
         self.batches = [slice(start, min(start + size, X.shape[0])) for start in range(0, X.shape[0], size)]
         X = X.tocsr() if hasattr(X, "tocsr") else X
-        self.data: list[Data] = [as_data(X[batch]) for batch in self.batches]
+        self.X, self.data = X, [as_data(X[batch]) for batch in self.batches]
         self.n_batches, self.known, self.ended = len(self.batches), online.statistics(H), False
         self.seen: list[int | None] = [None] * self.n_batches  # the step at which a batch was last put in
         self.average: float | None = None  # of the objective of a sample, moving
         self.lowest, self.no_better, self.still = math.inf, 0, 0  # batches in a row without improvement, or movement
 
     def run(self) -> tuple[np.ndarray, np.ndarray]:
-        for number in self.numbers():
+        for number in islice(self.numbers(), self.begin(), None):
             before, cost = self.H, self.step(number)
             if self.enough(number, cost, before):
                 self.ended = True
                 break
         return self.W, self.H
+
+    def begin(self) -> int:
+        """The first batches are fitted together, where they have enough to say of H: how many."""
+        count = max(1, self.n_batches // FIRST)
+        rows = slice(self.batches[count - 1].stop)
+        data = as_data(self.X[rows])
+        if not self.online.determined(data):
+            return 0
+        self.W[rows], self.H = fit_first(
+            self.online, self.known, data, self.data[:count], (np.ascontiguousarray(self.W[rows]), self.H)
+        )
+        self.seen[:count] = range(1, count + 1)
+        return count
 
     def numbers(self) -> Iterator[int]:
         for _ in range(self.model.max_iter):
@@ -264,6 +291,8 @@ class Course:
         """One batch; its objective for each sample."""
         batch, data, last = self.batches[number], self.data[number], self.seen[number]
         start = None if self.model.fresh_restarts else np.ascontiguousarray(self.W[batch])
+        if self.n_batches == 1 and self.online.loss.quadratic:  # what is taken out, being all, must leave no rounding
+            self.known, last = Statistics(steps=self.known.steps), None
         earlier = None if last is None else (np.ascontiguousarray(self.W[batch]), self.known.steps + 1 - last)
         new, self.H, cost = self.online.learn(self.known, data, self.H, start, earlier)
         self.W[batch], self.seen[number] = new, self.known.steps
@@ -286,3 +315,18 @@ class Course:
         self.no_better = 0 if self.average < self.lowest else self.no_better + 1
         self.lowest = min(self.lowest, self.average)
         return model.max_no_improvement is not None and self.no_better >= model.max_no_improvement
+
+
+def fit_first(
+    online: Online, known: Statistics, data: Data, batches: Sequence[Data], start: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """W and H of the first batches together, by some iterations of the batch solver, and what each says of H."""
+    problem = online.problem(data).normalized()
+    solver, _ = choose(problem, "auto")
+    limits = Limits(max_iter=ITERATIONS[0] * min(len(batches), ITERATIONS[1]))
+    run, _ = solve(problem, [Given(start)], solver, np.random.RandomState(0), Control(limits))
+    W, H = problem.to_user(run.factors)
+    ends = np.cumsum([batch.shape[0] for batch in batches])[:-1]
+    for batch, rows in zip(batches, np.split(W, ends), strict=True):
+        online.put_in(known, batch, H, rows)
+    return W, online.parts(known, H)

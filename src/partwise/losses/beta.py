@@ -196,11 +196,12 @@ class Divergence(Loss):
         if self.quadratic:
             found = normal_equations(data, factors, 1) if complete else row_equations(data, factors)
         else:
-            found, _ = data.map(kernels.of(factors[1]).expansion, factors, 1, self.of_entry)
+            of = kernels.of(factors[1])
+            found, _ = data.map(of.expansion, factors, 1, self.of_entry, Wanted(curvature=not curved))
             if curved:
-                (own,), _ = data.map(kernels.of(factors[1]).hessians, factors, 1, self.of_entry)
-                found = (*found[:2], own)
-        return Several(tuple(array.astype(np.float64) for array in found))
+                (own,), _ = data.map(of.hessians, factors, 1, self.of_entry)
+                found = (*found, own)
+        return Several(tuple(array.astype(np.float64, copy=False) for array in found))
 
     def whole(self, share, data, H, ridge, curved=False):
         """The expansion in H, from the shares of all rows."""

@@ -3,7 +3,8 @@
 For least squares these are `A = sum W'W` and `B = sum X'W` over batches (Mairal, Bach, Ponce and Sapiro 2010, JMLR 11),
 in which H is solved for by coordinate descent; for other divergences the coefficients of the majoriser in H (Lefevre,
 Bach and Fevotte 2011, WASPAA). Older batches count less and less. The share of a batch that is seen again, for least
-squares, is taken out before the new one is put in, as in the incremental EM of Neal and Hinton (1998).
+squares, is taken out before the new one is put in, as in the incremental EM of Neal and Hinton (1998). W of a batch is
+solved for to rounding or nearly: what it lacks is taken for structure of H, and measured cost more than all else.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from .mu import NOTHING
 from .newton import WIDE
 from .streamed import INNER, Pass, nothing_of
 
-# of coordinate descent, at most, and the share of the first that is enough: on W that goes on, and on H
-SWEEPS: dict[str, tuple[int, float]] = {"W": (50, 1e-3), "H": (20, 1e-2)}
-FRESH = 10, 1e-6  # sweeps in an iteration of W that begins anew, and the share of the first that is enough
+# of coordinate descent, at most, and the share of the first that is enough; W must be exact, or H pays for its errors
+SWEEPS: dict[str, tuple[int, float]] = {"W": (200, 1e-6), "H": (5, 1e-2)}
+FRESH = 10  # sweeps in an iteration of W that begins anew
+ENTRIES = 5  # nonzeros for each entry of H with which a fit of the first batches holds for later ones
 ROUNDS = 2  # of Newton's method over the rows of a batch, on W that goes on
 ENOUGH = 1e-4  # of the loss of a batch: a round that gains less is the last
 
@@ -57,7 +59,11 @@ class Online:
     penalties: tuple[tuple[float, float], tuple[float, float]]  # (l1, l2) of W; of H for each sample
     rho: float
     iterations: int = 30  # for W that begins anew
-    alternations: int = 2  # between W of a batch and H, while the batch is at hand
+
+    @property
+    def alternations(self) -> int:
+        """Between W of a batch and H, while the batch is at hand: more gain less than they cost."""
+        return 3 if self.loss.quadratic else 2
 
     def statistics(self, H: np.ndarray) -> Statistics:
         """Before the first batch. Where an update is a multiplicative one, H itself counts a little, so that entries
@@ -74,7 +80,7 @@ class Online:
         fresh, problem = W is None, self.problem(data)
         A = self.begun(data, H) if W is None else W
         name = "hals" if self.loss.quadratic else self.row_kernel(data)
-        sweeps = (self.iterations * FRESH[0], FRESH[1]) if fresh else SWEEPS["W"]
+        sweeps = (self.iterations * FRESH, SWEEPS["W"][1]) if fresh else SWEEPS["W"]
         inner = sweeps if name == "hals" else INNER[name]
         work = Pass(self.loss, self.structure_W(), H, True, nothing_of, (name, inner), 0.0)
         if name == "hals":
@@ -89,7 +95,19 @@ class Online:
         return A, min(fit, last) + work.structure.value(A)
 
     def problem(self, data: Data) -> Problem:
-        return pose(data, self.loss, (self.structure_W(), Elementwise(0.0)), self.rank)
+        """That of all samples alike, in W and H."""
+        l1, l2 = (data.shape[0] * penalty for penalty in self.penalties[1])
+        return pose(data, self.loss, (self.structure_W(), Elementwise(0.0, np.inf, l1, l2)), self.rank)
+
+    def determined(self, data: Data) -> bool:
+        """Whether batches have enough to say of each entry of H that their own best parts are a start for others."""
+        return data.n_nonzeros >= ENTRIES * self.rank * data.shape[1]
+
+    def put_in(self, known: Statistics, data: Data, H: np.ndarray, W: np.ndarray) -> None:
+        """A batch with W as it is."""
+        known.fade(self.rho)
+        known.samples += data.shape[0]
+        known.put(self.share(data, H, W, 1.0), None)
 
     def row_kernel(self, data: Data) -> str:
         sparse = data.density < self.loss.sparse_below(nonnegative=True)
