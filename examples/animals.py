@@ -1,4 +1,8 @@
-"""One-hot data in 0/1 parts: each part is a set of animals that share a set of attributes.
+"""
+Animals in 0/1 parts
+====================
+
+One-hot data in 0/1 parts: each part is a set of animals that share a set of attributes.
 
 Reads the zoo data (101 animals, 21 attributes) where they are at hand, see `datasets.local_archive`; otherwise a
 generated table stands in. Writes animals.png: the table, its parts, and what they do not explain.

@@ -1,4 +1,8 @@
-"""Overlapping peaks of a chromatogram: each substance comes out with one peak, and has a smooth spectrum.
+"""
+Overlapping peaks
+=================
+
+Overlapping peaks of a chromatogram: each substance comes out with one peak, and has a smooth spectrum.
 
 Generated data: three substances, recorded at 120 times and 80 wavelengths. Nonnegative factors may still be mixtures;
 stated shapes pull the substances apart. Writes chromatography.png.

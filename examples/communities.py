@@ -1,4 +1,8 @@
-"""Groups in a network, which may overlap: its 0/1 matrix of who knows whom in 0/1 parts.
+"""
+Communities
+===========
+
+Groups in a network, which may overlap: its 0/1 matrix of who knows whom in 0/1 parts.
 
 Reads the football network (teams that met in the season of 2000, by conference) where it is at hand, see
 `datasets.local_archive`; otherwise a generated network stands in. Writes communities.png: the network in the order of

@@ -1,4 +1,8 @@
-"""A dictionary of handwritten digits: every image is a combination of a few atoms, which takes noise away.
+"""
+A dictionary of digits
+======================
+
+A dictionary of handwritten digits: every image is a combination of a few atoms, which takes noise away.
 
 Writes dictionary.png: the atoms, and digits before and after.
 """

@@ -1,4 +1,8 @@
-"""Fluorescence of mixtures: what is in them, how much of each, and the spectra, from five samples and no reference.
+"""
+Fluorescence of mixtures
+========================
+
+What is in mixtures, how much of each, and the spectra, from five samples and no reference.
 
 A solution is lit at one wavelength (excitation) and glows at others (emission). In weak solutions substances add up, so
 that samples x emission x excitation is a CP model with one component for each of them, and the model is unique: no

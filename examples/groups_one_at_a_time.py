@@ -1,4 +1,8 @@
-"""Groups of a network, one at a time: how many are there, and who is in them?
+"""
+Groups, one at a time
+=====================
+
+Groups of a network, one at a time: how many are there, and who is in them?
 
 The adjacency matrix is taken apart as `A A'` without its diagonal, greedily, so that one run shows what every number of
 groups is worth. Reads the football network (teams that met in the season of 2000, by conference) where it is at hand,

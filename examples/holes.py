@@ -1,4 +1,8 @@
-"""Images with holes: parts from what is observed, and holes filled in by them.
+"""
+Images with holes
+=================
+
+Parts from what is observed, and holes filled in by them.
 
 Hides 30% of the pixels of scikit-learn's digits, or a block in each image. Writes holes.png: some images, their holes,
 and what the parts put there when holes are filled with zeros, and when they are missing values.

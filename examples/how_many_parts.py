@@ -1,4 +1,8 @@
-"""How many parts? Four data sets, and four answers: a number, none, no end, and parts that nobody can name.
+"""
+Four answers to how many
+========================
+
+How many parts? Four data sets, and four answers: a number, none, no end, and parts that nobody can name.
 
 Counts of four planted parts, with bursts; the same with every feature shuffled; digits, which are no sum of a fixed
 number of things; parts without zeros, which can be exchanged for others. Writes how_many_parts.png: the error of

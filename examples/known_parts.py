@@ -1,4 +1,8 @@
-"""Two parts are known, the others are learnt: unmix spectra of which some ingredients are on the shelf.
+"""
+Known ingredients
+=================
+
+Two parts are known, the others are learnt: unmix spectra of which some ingredients are on the shelf.
 
 Writes known_parts.png: the planted spectra and what was found.
 """

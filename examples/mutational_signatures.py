@@ -1,4 +1,8 @@
-"""Mutational signatures: the catalogues of tumours, 96 kinds of mutation each, as Poisson counts of a few processes.
+"""
+Mutational signatures
+=====================
+
+The catalogues of tumours, 96 kinds of mutation each, as Poisson counts of a few processes.
 
 Reads 21 breast cancer genomes and the COSMIC reference signatures where they are at hand, see
 `datasets.local_archive`; otherwise generated catalogues stand in. Writes mutational_signatures.png: what was found, and

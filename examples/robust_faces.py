@@ -1,4 +1,8 @@
-"""Images with wrong pixels: parts by least squares, which follow the errors, and by L1, which leave them alone.
+"""
+Robust faces
+============
+
+Images with wrong pixels: parts by least squares, which follow the errors, and by L1, which leave them alone.
 
 Reads the ORL faces where they are at hand, see `datasets.local_archive`; otherwise scikit-learn's digits stand in.
 Writes robust_faces.png: some images, spoilt by salt and pepper and by missing blocks, and what both losses make of

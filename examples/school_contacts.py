@@ -1,4 +1,8 @@
-"""Contacts in a school over two days: counts of person x person x time come apart into classes and breaks.
+"""
+Contacts in a school
+====================
+
+Contacts over two days: counts of person x person x time come apart into classes and breaks.
 
 Each component says who met (the first two modes, which agree: a contact has two sides) and when. Counts call for KL,
 and the tensor is sparse: 1.5% of its entries are not 0. Reads the contacts of a primary school in Lyon, where 242

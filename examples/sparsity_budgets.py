@@ -1,4 +1,8 @@
-"""Handwritten digits in 20 parts with one sparsity budget: some become whole strokes, others a few pixels.
+"""
+A sparsity budget
+=================
+
+Handwritten digits in 20 parts with one sparsity budget: some become whole strokes, others a few pixels.
 
 Writes sparsity_budgets.png: the parts, the sparsest last, and their sparsity beside that of an equal share for each.
 """

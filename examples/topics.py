@@ -1,4 +1,8 @@
-"""Topics of documents: word counts are taken apart by KL, the likelihood of Poisson counts.
+"""
+Topics of documents
+===================
+
+Word counts are taken apart by KL, the likelihood of Poisson counts.
 
 Reads classic3 (abstracts on aerodynamics, libraries and medicine) where it is at hand, see `datasets.local_archive`;
 otherwise a generated corpus stands in. Writes topics.png: the words of each topic, and where it is used.
