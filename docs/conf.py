@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
-
-import partwise
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
@@ -13,7 +12,7 @@ sys.path.insert(0, str(DOCS))
 from site_extension import Files  # noqa: E402
 
 project, author, copyright = "partwise", "The partwise developers", "2026, the partwise developers"
-version = release = partwise.__version__
+version = release = re.search('__version__ = "(.+)"', (DOCS.parent / "src/partwise/__init__.py").read_text())[1]
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
@@ -40,7 +39,8 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 # reference: one page for each public name; methods only where users call them
-autosummary_generate = True
+quick = tags.has("quick")  # noqa: F821  # `sphinx -t quick`: without the pages of single names
+autosummary_generate = not quick
 autosummary_context = {
     "with_members": {
         f"partwise.{name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -40,10 +41,10 @@ class Files:
 
 def on_site(text: str, folder: Path, page: Path) -> str:
     """Links of a file in `folder`, seen from the root, as links of `page`: what is a page goes by its name there."""
-    pages = {(ROOT / path).resolve(): DOCS / f"{name}.md" for name, path in PAGES.items()}
+    pages = {ROOT / path: DOCS / f"{name}.md" for name, path in PAGES.items()}
 
     def linked(match: re.Match) -> str:
-        target = (ROOT / folder / match[2]).resolve()
+        target = Path(os.path.normpath(ROOT / folder / match[2]))
         target = pages.get(target, target)
         if target.parent == ROOT / "examples" and target.suffix == ".py":
             target = DOCS / "gallery" / f"{target.stem}.rst"
@@ -63,6 +64,8 @@ def read(app, docname: str, source: list[str]) -> None:
         return
     origin = Path(PAGES.get(docname, Path("docs") / path))
     text = (ROOT / origin).read_text(encoding="utf-8") if docname in PAGES else source[0]
+    if not app.config.autosummary_generate:
+        text = re.sub(r"```{eval-rst}.*?```", "", text, flags=re.DOTALL)  # tables of names without their pages
     source[0] = on_site(text, origin.parent, path)
 
 

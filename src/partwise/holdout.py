@@ -73,6 +73,21 @@ class Score:
 class Holdout:
     """Data some of whose entries are hidden; `partwise.holdout` makes one.
 
+    Attributes
+    ----------
+    left : Observed
+        The data without the hidden entries.
+    places : ndarray of int
+        Where hidden entries are, in order, counted through X as an array, the last mode fastest.
+    values : ndarray
+        The entries of X there.
+    weights : ndarray
+        What they count, up to a factor that all share.
+    share : float
+        The share of the observed entries that is hidden.
+    modes : tuple of Mode
+        Names and labels of the modes of X, where they are known.
+
     Examples
     --------
     >>> import partwise as pw

@@ -14,7 +14,7 @@ from .sklearn_private import Interval, fit_context
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Dictionary(MatrixModel):
-    """Atoms of norm 1, of which every sample is a combination of a few:
+    """Atoms of norm 1, of which every sample is a combination of a few::
 
         minimise 1/2 |X - W H|^2  over  |H[k, :]| = 1 and at most `nonzeros` nonzeros in each row of W.
 
@@ -69,7 +69,7 @@ class Dictionary(MatrixModel):
         Everything known about the fit: history, certificate, why the run ended.
     n_features_in_ : int
         Features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, where X has any.
 
     Examples

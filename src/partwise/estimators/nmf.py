@@ -114,7 +114,7 @@ class NMF(MatrixModel):
         With n_components="auto", what speaks for this number: `sentence`, `table`, `plot.curve()`, `report(path)`.
     n_features_in_ : int
         Features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, where X has any.
 
     Examples

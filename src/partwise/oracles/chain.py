@@ -33,6 +33,19 @@ ROUNDING = 1e-13  # of |Q|: a difference that is none
 class Atom:
     """An answer to `min u' Q v`, and how good it is: no nonnegative unit vectors give less than `bound`.
 
+    Attributes
+    ----------
+    vectors : tuple of ndarray
+        One for each mode; of a matrix also `u` and `v`.
+    value : float
+        What they give.
+    bound : float
+        No vectors give less; minus infinity where nothing is known.
+    status : str
+        "closed": value and bound agree to the gap asked for; "open"; "not certified": too large for a bound.
+    stage : str
+        Where the bound comes from.
+
     Examples
     --------
     >>> import partwise as pw

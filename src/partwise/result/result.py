@@ -36,6 +36,47 @@ from .transform import data_from, transformed
 class Result:
     """Parts and how they came about, in the user's units. It never holds X.
 
+    Attributes
+    ----------
+    factors : tuple of ndarray
+        The factors, tall, (dim, rank); of a matrix also `W` and `H`.
+    objective : float
+        Loss and penalties.
+    fit : float
+        The loss alone.
+    relative_error : float
+        The error over `data_norm`: `|X - W H| / |X|` for least squares.
+    data_norm : float
+        The error of the null model: of 0 for least squares and L1, else of the mean of X.
+    status : str
+        Why the run ended: "converged", "max_iter", "target", "time_limit", "callback", "interrupted" or "stalled".
+    history : tuple of Record
+        Iteration, time, objective and stationarity, from the start on.
+    certificate : Certificate
+        Whether the factors are feasible and the run has converged.
+    loss : Loss
+        The loss that was minimised.
+    structures : tuple of Structure
+        As they were stated.
+    solver, reason : str
+        What ran, and why it was taken.
+    objectives : tuple of float
+        The final objective of every start.
+    details : dict
+        What else the solver tells of the run.
+    symmetric : bool or str
+        True or "off-diagonal" where all factors are one.
+    modes : tuple of Mode
+        Names and labels of the modes of X, where they are known.
+    n_missing : int
+        Entries of X that are missing, or have weight 0.
+    weighted : bool
+        Whether entries that count do so by weights that differ.
+    provenance : Provenance or None
+        What was called, of which data, and when.
+    compile_seconds : float
+        Time to get kernels ready, which the times of `history` leave out.
+
     Examples
     --------
     >>> import partwise as pw

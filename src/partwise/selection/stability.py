@@ -51,6 +51,29 @@ class Part(NamedTuple):
 class Stability:
     """How far parts come again from start to start; see `partwise.stability`.
 
+    Attributes
+    ----------
+    result : Result
+        The reference: the best of the runs or, where data were resampled, the fit of X as given.
+    parts : tuple of Part
+        One for each part of `result`: `reproduced`, `cosine`, `least`, `silhouette`, `share`.
+    objectives : tuple of float
+        Of all runs, each of its own data.
+    statuses : tuple of str
+        How the runs ended, as `Result.status`.
+    n_compared : int
+        Runs that the reference was compared with.
+    n_asked : int
+        Runs that were asked for; there are fewer after Ctrl-C.
+    labels : ndarray of shape (n_runs, n_samples)
+        The part with most of each sample, -1 if not known; no columns: not kept.
+    resample : str or None
+        What differed between the runs besides their starts.
+    consensus : Result or None
+        The median parts held, the first factor fitted to them.
+    without_consensus : str
+        Why there is none.
+
     Examples
     --------
     >>> import partwise as pw

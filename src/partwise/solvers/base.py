@@ -20,6 +20,17 @@ from ..problem import Factors, Problem
 class Step(NamedTuple):
     """Where a step ended, and what it knows of that without further cost.
 
+    Attributes
+    ----------
+    factors : tuple of ndarray
+        Where the step ended.
+    objective : float
+        `Problem.objective` there.
+    stationarity : float
+        An estimate.
+    done : bool
+        Whether the solver sees no way to go on.
+
     Examples
     --------
     >>> import numpy as np, partwise as pw

@@ -26,6 +26,13 @@ class SharedNewton(Newton):
     Rows that such a step would make worse, which are many in the first steps and hardly any later, get one of `Newton`,
     as all do in the first one.
 
+    Parameters
+    ----------
+    steps : int
+        Steps on each row in an update.
+    extrapolate : bool
+        Whether to start each update from beyond the last one; undone where the objective would rise.
+
     Examples
     --------
     >>> import numpy as np, partwise as pw

@@ -19,6 +19,11 @@ class Columns(Structure):
     """A structure for some components: `Columns({16: Sparse(17, per="component")})`. The other components are free,
     unless it is combined with structures for all of them.
 
+    Parameters
+    ----------
+    parts : dict of int, or tuple of int, to Structure
+        The structure of some components, by their numbers from 0.
+
     Examples
     --------
     >>> import partwise as pw

@@ -23,6 +23,15 @@ class Elementwise(Structure):
     """`l1 sum |a| + l2 / 2 sum a^2` over `lower <= a <= upper`; NaN in an array of bounds means no bound. `binary`: a
     is one of its two bounds, nothing between.
 
+    Parameters
+    ----------
+    lower, upper : float or ndarray
+        Bounds; NaN in an array means none.
+    l1, l2 : float
+        Weights of the penalties.
+    binary : bool
+        Whether an entry is one of its two bounds, nothing between.
+
     Examples
     --------
     >>> import partwise as pw
@@ -260,6 +269,11 @@ class Free(Elementwise):
 class L1(Elementwise):
     """`weight * sum |a|`, which drives small entries to 0. Signed unless combined with `NonNegative()`.
 
+    Parameters
+    ----------
+    weight : float
+        How much it counts, >= 0.
+
     Examples
     --------
     >>> import partwise as pw
@@ -276,6 +290,11 @@ class L1(Elementwise):
 
 class L2(Elementwise):
     """`weight / 2 * sum a^2`, which keeps entries small. Signed unless combined with `NonNegative()`.
+
+    Parameters
+    ----------
+    weight : float
+        How much it counts, >= 0.
 
     Examples
     --------
@@ -294,6 +313,11 @@ class L2(Elementwise):
 class Elastic(Elementwise):
     """`l1 sum |a| + l2 / 2 sum a^2`: both penalties. Signed unless combined with `NonNegative()`.
 
+    Parameters
+    ----------
+    l1, l2 : float
+        How much each counts, >= 0.
+
     Examples
     --------
     >>> import partwise as pw
@@ -308,8 +332,13 @@ class Elastic(Elementwise):
 
 
 class Box(Elementwise):
-    """`lower <= a <= upper`; each a number, an array in the factor's own shape, a vector along its rows (for H: one
-    value per feature), or None for no bound.
+    """`lower <= a <= upper`.
+
+    Parameters
+    ----------
+    lower, upper : float, array or None
+        A number, an array in the factor's own shape, a vector along its rows (for H: one value per feature), or
+        None for no bound.
 
     Examples
     --------
@@ -328,6 +357,11 @@ class Fixed(Elementwise):
     """Entries held at `values`, an array in the factor's own shape; NaN leaves an entry free. An array with fewer parts
     than the rank holds the first parts and leaves the others free. Entries that are free may have any sign, unless it
     is combined with `NonNegative()`.
+
+    Parameters
+    ----------
+    values : array-like
+        In the factor's own shape, or with fewer parts; NaN leaves an entry free.
 
     Examples
     --------

@@ -19,6 +19,13 @@ from .vectors import SLACK, Vectors, checked_count
 class Sparse(Vectors):
     """At most `k` nonzeros in each item, or in each component. Signed unless combined with `NonNegative()`.
 
+    Parameters
+    ----------
+    k : int
+        The most nonzeros.
+    per : "item" or "component"
+        Each sample of W, or feature of H, on its own; or each part.
+
     Examples
     --------
     >>> import partwise as pw
@@ -36,8 +43,14 @@ class Sparse(Vectors):
 class Pattern(Vectors):
     """How many nonzeros each group of components may have in an item.
 
-    `groups`: the sizes of consecutive groups, or a list of indices for each; or `labels`, one for each component.
-    `nonzeros`: a number for all groups or one for each; components in no group are not restricted.
+    Parameters
+    ----------
+    groups : sequence, optional
+        The sizes of consecutive groups, or a list of indices for each.
+    nonzeros : int or sequence of int
+        A number for all groups, or one for each; components in no group are not restricted.
+    labels : sequence, optional
+        In place of `groups`: a label for each component; groups count in the order in which they first appear.
 
     Examples
     --------
@@ -72,6 +85,13 @@ class EqualNonzeros(Vectors):
     The nearest such vector has its nonzeros where the k largest entries are, at their mean (Xu, Yu and Zhang 2013,
     Proposition 2); where it may be negative, the k smallest are tried as well. With `UnitNorm` or `Simplex` over the
     same vectors the value is known, and only the places are looked for.
+
+    Parameters
+    ----------
+    k : int
+        How many.
+    per : "item" or "component"
+        Each sample of W, or feature of H, on its own; or each part.
 
     Examples
     --------
