@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -114,7 +114,16 @@ def make_swimmer() -> Parts:
     return Parts(W @ H, W, H, (32, 32))
 
 
-def make_parts(n_samples=100, n_features=80, rank=5, *, zeros=0.5, noise=0.0, outliers=0.0, random_state=None) -> Parts:
+def make_parts(
+    n_samples: int = 100,
+    n_features: int = 80,
+    rank: int = 5,
+    *,
+    zeros: float = 0.5,
+    noise: float = 0.0,
+    outliers: float = 0.0,
+    random_state: Any = None,
+) -> Parts:
     """A planted factorization: uniform W and H with a share of `zeros`, normal noise of relative size `noise` on X, cut
     at 0, and a share of `outliers` among its entries, anything up to five times the largest.
 
@@ -154,7 +163,15 @@ def make_parts(n_samples=100, n_features=80, rank=5, *, zeros=0.5, noise=0.0, ou
     return Parts(X, W, H, None)
 
 
-def make_binary_parts(n_samples=100, n_features=80, rank=5, *, share=0.1, flips=0.0, random_state=None) -> Parts:
+def make_binary_parts(
+    n_samples: int = 100,
+    n_features: int = 80,
+    rank: int = 5,
+    *,
+    share: float = 0.1,
+    flips: float = 0.0,
+    random_state: Any = None,
+) -> Parts:
     """0/1 parts that overlap a little: W and H with a `share` of ones, X their Boolean product, where a share of
     `flips` is wrong.
 
@@ -187,7 +204,15 @@ def make_binary_parts(n_samples=100, n_features=80, rank=5, *, share=0.1, flips=
     return Parts(X.astype(np.float64), W.astype(np.float64), H.astype(np.float64), None)
 
 
-def make_sparse_codes(n_samples=300, n_features=20, rank=30, *, nonzeros=3, noise=0.0, random_state=None) -> Parts:
+def make_sparse_codes(
+    n_samples: int = 300,
+    n_features: int = 20,
+    rank: int = 30,
+    *,
+    nonzeros: int = 3,
+    noise: float = 0.0,
+    random_state: Any = None,
+) -> Parts:
     """Sparse combinations of random atoms: H normal with rows of norm 1, W with `nonzeros` normal entries in each row,
     at random places, normal noise of relative size `noise` on X.
 
@@ -250,7 +275,15 @@ class Planted(NamedTuple):
     modes: dict[str, np.ndarray | None] | None = None  # names and labels, as `factorize` takes them
 
 
-def make_cp(shape=(30, 25, 20), rank=5, *, zeros=0.5, noise=0.0, sparse=False, random_state=None) -> Planted:
+def make_cp(
+    shape: tuple[int, ...] = (30, 25, 20),
+    rank: int = 5,
+    *,
+    zeros: float = 0.5,
+    noise: float = 0.0,
+    sparse: bool = False,
+    random_state: Any = None,
+) -> Planted:
     """A planted CP model of any order: uniform factors with a share of `zeros`, no column without a nonzero, and normal
     noise of relative size `noise` on X, cut at 0. `sparse`: X is a `SparseTensor`, of which only nonzeros have noise;
     never held in full, so it may be large where there are many zeros.
@@ -305,7 +338,9 @@ def noisy(X: np.ndarray, noise: float, rng) -> np.ndarray:
     return np.maximum(X + noise * np.linalg.norm(X) / np.linalg.norm(deviation) * deviation, 0)
 
 
-def make_fluorescence(n_samples=5, n_analytes=3, *, noise=0.01, random_state=None) -> Planted:
+def make_fluorescence(
+    n_samples: int = 5, n_analytes: int = 3, *, noise: float = 0.01, random_state: Any = None
+) -> Planted:
     """Fluorescence of mixtures, samples x emission x excitation, like the amino acids of Bro (1997): each analyte glows
     with its own smooth spectrum, as much as there is of it and as the light that excites it is absorbed.
 
@@ -387,7 +422,15 @@ class Contacts(NamedTuple):
         return SparseTensor(self.coords, self.values, self.shape)
 
 
-def make_contacts(n_people=60, n_groups=5, n_times=40, *, meetings=8000, mixing=0.1, random_state=None) -> Contacts:
+def make_contacts(
+    n_people: int = 60,
+    n_groups: int = 5,
+    n_times: int = 40,
+    *,
+    meetings: int = 8000,
+    mixing: float = 0.1,
+    random_state: Any = None,
+) -> Contacts:
     """Contacts in a school: people meet within their group, which has lessons of its own, and a share of `mixing` with
     anybody at any time. `meetings`: about how many there are in all. Counts are Poisson.
 

@@ -47,7 +47,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def sparsity(parts) -> np.ndarray:
+def sparsity(parts: Any) -> np.ndarray:
     """Hoyer's sparsity of each row of `parts`, such as `result.H`: 0 for a flat row of n entries, 1 for one nonzero::
 
         (sqrt(n) - |a|_1 / |a|_2) / (sqrt(n) - 1)
@@ -81,7 +81,7 @@ def sparsity(parts) -> np.ndarray:
 # -- the same parts twice ------------------------------------------------------------------------------------
 
 
-def similarity(one, other) -> np.ndarray:
+def similarity(one: Any, other: Any) -> np.ndarray:
     """`(rank of one, rank of other)`: the products over modes of the absolute cosines between components.
 
     Parameters
@@ -106,7 +106,7 @@ def similarity(one, other) -> np.ndarray:
     return np.prod([np.abs(unit_columns(A)[0].T @ unit_columns(B)[0]) for A, B in pairs], axis=0)
 
 
-def match_components(one, other) -> np.ndarray:
+def match_components(one: Any, other: Any) -> np.ndarray:
     """The component of `other` that goes with each of `one`, so that their cosines are largest in all; -1 where `other`
     has none left.
 
@@ -133,7 +133,7 @@ def match_components(one, other) -> np.ndarray:
     return assigned(similarity(one, other))
 
 
-def factor_match(one, other, *, combine: str = "mean", weights: bool = False) -> float:
+def factor_match(one: Any, other: Any, *, combine: str = "mean", weights: bool = False) -> float:
     """The factor match score (Acar, Dunlavy and Kolda 2011): 1 where both have the same components, up to their order
     and scale::
 
@@ -177,7 +177,7 @@ def factor_match(one, other, *, combine: str = "mean", weights: bool = False) ->
     return float(COMBINE[combine](matched))
 
 
-def aligned(one, other) -> tuple[np.ndarray, ...]:
+def aligned(one: Any, other: Any) -> tuple[np.ndarray, ...]:
     """The factors of `other` in the order, the scale and the sign of `one`: tall, one for each mode.
 
     Columns get the norm that they have in `one` in all modes but the first, which takes what is left, so that the model
@@ -234,7 +234,7 @@ def assigned(scores: np.ndarray) -> np.ndarray:
 # -- the number of parts -------------------------------------------------------------------------------------
 
 
-def core_consistency(T, factors) -> float:
+def core_consistency(T: Any, factors: Any) -> float:
     """CORCONDIA, the core consistency diagnostic (Bro and Kiers 2003), in percent::
 
         100 (1 - |G - I|^2 / |I|^2),  G = argmin_G |T - G x_1 A_1 ... x_d A_d|,
@@ -398,7 +398,7 @@ class Uniqueness:
         )
 
 
-def uniqueness(factors, *, tol: float = 1e-8) -> Uniqueness:
+def uniqueness(factors: Any, *, tol: float = 1e-8) -> Uniqueness:
     """Whether a CP model has other components that give the same tensor: it has not if the Kruskal ranks of its d
     factors add up to `2 rank + d - 1` (Kruskal 1977; Sidiropoulos and Bro 2000 for any order), and it has if without
     one of its modes the components are linearly dependent (Liu and Sidiropoulos 2001).
@@ -436,7 +436,7 @@ def uniqueness(factors, *, tol: float = 1e-8) -> Uniqueness:
     return Uniqueness(rank, ranks, unique=(order > 2 and sum(ranks) >= 2 * rank + order - 1) or None)
 
 
-def kruskal_ranks(factors, *, tol: float = 1e-8) -> tuple[int, ...]:
+def kruskal_ranks(factors: Any, *, tol: float = 1e-8) -> tuple[int, ...]:
     """For each factor the largest k such that any k of its columns are linearly independent: such that the least
     singular value of any k columns, scaled to norm 1, is above `tol` (for factors in single precision take 1e-5).
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from ..data.names import modes_of
 from ..structures import NonNegative, Sparse, Structure, UnitNorm
@@ -101,7 +103,9 @@ class Dictionary(MatrixModel):
     }
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X, y=None, *, sample_weight=None, mask=None, weights=None):
+    def fit_transform(
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, mask: Any = None, weights: Any = None
+    ) -> np.ndarray:
         """Learn the atoms and return the codes of X, (n_samples, n_components)."""
         checked = self._validated(X, mask, weights)
         atoms = UnitNorm(per="component")

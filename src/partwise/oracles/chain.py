@@ -4,6 +4,7 @@ tensors `min <Q, x_1 o ... o x_d>`, one vector for each mode."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -195,7 +196,9 @@ def vertex(P: Target, gap: float) -> Atom:
     return Atom(vectors, -largest, -bound, "closed" if bound - largest <= gap * abs(largest) else "open", "entries")
 
 
-def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = GAP, random_state=0) -> Atom:
+def rank_one(
+    Q: Any, symmetric: bool = False, *, method: str = "chain", gap: float = GAP, random_state: Any = 0
+) -> Atom:
     """The nonnegative unit vectors with the least `u' Q v`, and a bound: none have less. A tensor has one for each
     mode, and `<Q, x_1 o ... o x_d>` is least.
 

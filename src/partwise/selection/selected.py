@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -245,7 +245,7 @@ class RankSelection:
         """Pictures: `selection.plot.curve()` and `.stability()`."""
         return Plots(self)
 
-    def report(self, path, **options) -> Path:
+    def report(self, path: Any, **options: Any) -> Path:
         """Write one HTML page with the sentence, the curve, the table and the parts.
 
         Parameters
@@ -263,7 +263,7 @@ class RankSelection:
 
         return write_selection_report(self, path, **options)
 
-    def save(self, path) -> Path:
+    def save(self, path: Any) -> Path:
         """Write everything to one file that `partwise.load` reads back exact to the bit.
 
         Returns

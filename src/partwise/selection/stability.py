@@ -289,7 +289,7 @@ class Stability:
         """Pictures: `stability.plot.parts()`, `.consensus()`."""
         return StabilityPlots(self)
 
-    def save(self, path) -> Path:
+    def save(self, path: Any) -> Path:
         """Write everything to one file, arrays and JSON, that `partwise.load` reads back exact to the bit.
 
         Examples
@@ -379,23 +379,23 @@ class Study:
 
 
 def stability(  # noqa: PLR0913  # what `factorize` is told, and how often
-    X,
+    X: Any,
     rank: int,
     *,
     n_runs: int = 20,
-    resample=None,
-    loss="frobenius",
-    structure_W=None,
-    structure_H=None,
-    structures=None,
+    resample: Any = None,
+    loss: Any = "frobenius",
+    structure_W: Any = None,
+    structure_H: Any = None,
+    structures: Any = None,
     missing: str | None = "nan",
-    mask=None,
-    weights=None,
+    mask: Any = None,
+    weights: Any = None,
     n_jobs: int | None = None,
     progress: bool | None = None,
-    checkpoint=None,
-    resume=None,
-    random_state=0,
+    checkpoint: Any = None,
+    resume: Any = None,
+    random_state: Any = 0,
     **words: Any,
 ) -> Stability:
     """Fit X many times and see which parts come again.

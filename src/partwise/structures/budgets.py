@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,9 @@ class GroupSparsity(FixedSize):
     convex = False
     columnwise = False
 
-    def __init__(self, groups=None, sparsity=None, budget=None, *, labels=None, weights=None):
+    def __init__(
+        self, groups: Any = None, sparsity: Any = None, budget: Any = None, *, labels: Any = None, weights: Any = None
+    ) -> None:
         super().__init__(per="component")
         if (sparsity is None) == (budget is None):
             raise ValueError(
@@ -176,7 +179,9 @@ class GroupSparsity(FixedSize):
         return [*super().own_terms(), f"GroupSparsity({', '.join([*groups, numbers, *weights])})"]
 
 
-def project_groups(A, groups=None, sparsity=None, budget=None, *, labels=None, weights=None) -> np.ndarray:
+def project_groups(
+    A: Any, groups: Any = None, sparsity: Any = None, budget: Any = None, *, labels: Any = None, weights: Any = None
+) -> np.ndarray:
     """The nearest array to A, (n, components), whose columns satisfy `GroupSparsity` of these arguments, exactly::
 
         min |B - A|    such that    B >= 0,    |b_k|_2 = c_k,    sum_{k in g} |b_k|_1 = budget_g.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class Columns(Structure):
     parts: tuple[tuple[tuple[int, ...], Structure], ...]
     interchangeable = False
 
-    def __init__(self, parts):
+    def __init__(self, parts: Any) -> None:
         pairs = []
         for key, structure in dict(parts).items():
             indices = (key,) if isinstance(key, Integral) else tuple(key)

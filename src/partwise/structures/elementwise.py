@@ -6,6 +6,7 @@ need to know.
 
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -246,7 +247,7 @@ class NonNegative(Elementwise):
     NonNegative() & L1(0.1)
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(lower=0.0)
 
 
@@ -262,7 +263,7 @@ class Free(Elementwise):
     (True, True)
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
 
 
@@ -284,7 +285,7 @@ class L1(Elementwise):
     True
     """
 
-    def __init__(self, weight):
+    def __init__(self, weight: float) -> None:
         super().__init__(l1=weight)
 
 
@@ -306,7 +307,7 @@ class L2(Elementwise):
     True
     """
 
-    def __init__(self, weight):
+    def __init__(self, weight: float) -> None:
         super().__init__(l2=weight)
 
 
@@ -327,7 +328,7 @@ class Elastic(Elementwise):
     True
     """
 
-    def __init__(self, l1, l2):
+    def __init__(self, l1: float, l2: float) -> None:
         super().__init__(l1=l1, l2=l2)
 
 
@@ -349,7 +350,7 @@ class Box(Elementwise):
     (True, True)
     """
 
-    def __init__(self, lower=None, upper=None):
+    def __init__(self, lower: Any = None, upper: Any = None) -> None:
         super().__init__(-np.inf if lower is None else lower, np.inf if upper is None else upper)
 
 
@@ -373,7 +374,7 @@ class Fixed(Elementwise):
     True
     """
 
-    def __init__(self, values):
+    def __init__(self, values: Any) -> None:
         values = np.asarray(values, dtype=np.float64)
         if values.ndim != 2 or np.isinf(values).any():
             raise ValueError("Fixed takes a matrix of finite numbers, with NaN where an entry is free")
@@ -392,7 +393,7 @@ class Binary(Elementwise):
     (array([0., 1.]), array([0., 1.]))
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(0.0, 1.0, binary=True)
 
 

@@ -69,7 +69,7 @@ class UnitNorm(FixedSize):
     core = 1
     convex = False
 
-    def __init__(self, per: str = "component"):
+    def __init__(self, per: str = "component") -> None:
         super().__init__(per=per)
 
     def takes(self, entries):
@@ -136,7 +136,7 @@ class Simplex(FixedSize):
     core = 2
     nonnegative = True
 
-    def __init__(self, per: str = "item"):
+    def __init__(self, per: str = "item") -> None:
         super().__init__(per=per)
 
     def takes(self, entries):
@@ -216,7 +216,7 @@ class Hoyer(Vectors):
     nonnegative = True
     convex = False
 
-    def __init__(self, s: float, per: str = "component"):
+    def __init__(self, s: float, per: str = "component") -> None:
         super().__init__(per=per)
         if not is_between(s, 0, 1):
             raise ValueError(f"Hoyer takes a sparsity between 0 (flat) and 1 (a single nonzero), got {s!r}")

@@ -78,7 +78,7 @@ class Unimodal(Monotone):
 
     convex = False
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
 
     def fitted(self, V, lower, upper):

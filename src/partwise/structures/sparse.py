@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class Sparse(Vectors):
     array([4, 4, 4])
     """
 
-    def __init__(self, k: int, per: str = "item"):
+    def __init__(self, k: int, per: str = "item") -> None:
         super().__init__(per=per, most=k)
 
 
@@ -62,7 +63,9 @@ class Pattern(Vectors):
     (1, 1)
     """
 
-    def __init__(self, groups: Sequence | None = None, nonzeros: int | Sequence[int] = 1, *, labels=None):
+    def __init__(
+        self, groups: Sequence | None = None, nonzeros: int | Sequence[int] = 1, *, labels: Any = None
+    ) -> None:
         groups = checked_groups(groups, labels)
         one_for_all = np.ndim(nonzeros) == 0
         numbers = [nonzeros] * len(groups) if one_for_all else list(nonzeros)  # type: ignore[arg-type]
@@ -106,7 +109,7 @@ class EqualNonzeros(Vectors):
     k: int = 1
     core = 3
 
-    def __init__(self, k: int, per: str = "item"):
+    def __init__(self, k: int, per: str = "item") -> None:
         super().__init__(per=per)
         object.__setattr__(self, "k", checked_count("the number of nonzeros", k))
 
