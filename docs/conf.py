@@ -28,7 +28,7 @@ html_static_path = ["_static"]
 exclude_patterns = ["sg_execution_times.rst", "gallery/sg_execution_times.rst"]
 root_doc = "index"
 language = "en"
-default_role = "code"  # single backticks in docstrings
+default_role = "py:obj"  # single backticks in docstrings: a link where there is a page
 
 # pages: Markdown, with anchors as a forge makes them
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}

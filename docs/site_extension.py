@@ -66,6 +66,7 @@ def read(app, docname: str, source: list[str]) -> None:
     text = (ROOT / origin).read_text(encoding="utf-8") if docname in PAGES else source[0]
     if not app.config.autosummary_generate:
         text = re.sub(r"```{eval-rst}.*?```", "", text, flags=re.DOTALL)  # tables of names without their pages
+    text = text.replace("\n\n```\n", "\n```\n")  # the empty line that ends a doctest
     source[0] = on_site(text, origin.parent, path)
 
 
