@@ -52,7 +52,7 @@ for ax, (name, W) in zip(
     [("truth", profiles), *((name, result.W) for name, result in results.items())],
     strict=True,
 ):
-    ax.plot(times, W / W.max(axis=0))
+    ax.plot(times, (W / W.max(axis=0))[:, np.argsort(W.argmax(axis=0))])  # in the order of their peaks
     ax.set(title=f"{name}: likeness {likeness(W, profiles):.3f}", xlabel="time")
 figure.savefig("chromatography.png", dpi=110)
 for name, result in results.items():

@@ -36,7 +36,7 @@ path = pw.datasets.local_archive("small_graphs")
 if path is None:
     print("small_graphs.npz is not here (set PARTWISE_DATA to the folder that holds it): a generated network stands in")
 network, labels = generate() if path is None else read_football(path)
-X = network + np.eye(len(network))  # everybody knows himself, so a group is a full square
+X = network + np.eye(len(network))  # every node is linked to itself, so that a group is a full square
 
 rank = 6 if path is None else 11
 result = pw.factorize(X, rank, loss="l1", structure_W=s.Binary(), structure_H=s.Binary(), n_init=20, random_state=0)

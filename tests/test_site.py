@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -116,3 +117,11 @@ def test_pictures_are_as_new_as_their_code(name):
 
 def test_every_picture_has_code_that_makes_it():
     assert {path.name for path in (ROOT / "docs").glob("*.png")} == set(pictures.SOURCES)
+
+
+def test_versions_agree():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert project["version"] == pw.__version__ == re.search(r"^version: (.+)$", citation, flags=re.MULTILINE)[1]
+    released = re.search(r"^date-released: (.+)$", citation, flags=re.MULTILINE)[1]
+    assert f"## {pw.__version__} ({released})" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

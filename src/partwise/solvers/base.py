@@ -113,7 +113,7 @@ class Solver(ABC):
         fresh = self.init(problem, factors, tol, rng)
         rng.set_state(drawn)
         if fault := unlike(kept, fresh, problem):
-            raise ArchiveError(f"the checkpoint holds a state of {type(self).__name__} that cannot be: {fault}")
+            raise ArchiveError(f"the checkpoint holds a state of {type(self).__name__} that is not valid: {fault}")
         return kept
 
     def details(self, problem: Problem, state: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ class Lost:
     name: str
 
     def __call__(self, A):
-        raise ValueError(f"the projection {self.name!r} was read from a file, which holds no functions: state it anew")
+        raise ValueError(f"the projection {self.name!r} was read from a file, which holds no functions: state it again")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
