@@ -56,7 +56,7 @@ def fingerprint(name: str) -> str:
         text = "\n".join(ast.get_source_segment(text, defined[name]) or "" for name in names)
     else:
         text = re.sub(r'\A""".*?"""', "", text, flags=re.DOTALL)
-    lines = (line.rstrip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
+    lines = filter(None, (re.sub(r"(^|\s)# .*", "", line).rstrip() for line in text.splitlines()))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 

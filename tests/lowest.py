@@ -34,7 +34,7 @@ if __name__ == "__main__":
             subprocess.run([sys.executable, "-m", "venv", "env"], cwd=folder, check=True)
             python = next(Path(folder, "env").glob("[bS]*/python*"))
             install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--prefer-binary"]
-            subprocess.run([*install, *requirements(), "pytest", "hypothesis", "pandas<3"], check=True)
+            subprocess.run([*install, *requirements(), "pytest", "hypothesis", "pandas<3", "polars"], check=True)
             subprocess.run([*install, "--no-deps", str(ROOT)], check=True)
             test = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, "-x"]
             subprocess.run(test, cwd=ROOT, check=True)
