@@ -46,6 +46,8 @@ results = {
     for name, (W, H) in stated.items()
 }
 
+# %%
+# Elution profiles: the true ones, and those found without and with the shapes stated.
 figure = Figure(figsize=(11, 3), layout="constrained")
 for ax, (name, W) in zip(
     figure.subplots(1, 3, sharex=True),

@@ -51,6 +51,8 @@ print(f"{covered:.0%} are in a group, {np.mean(members.sum(axis=1) > 1):.0%} in 
 
 group = np.where(members.any(axis=1), members.argmax(axis=1), rank)
 order = np.lexsort((labels, group))
+# %%
+# The network in the order of its groups, and the groups beside the known ones.
 figure = Figure(figsize=(11, 5), layout="constrained")
 left, right = figure.subplots(1, 2, width_ratios=[1.2, 1])
 left.imshow(X[np.ix_(order, order)], cmap="gray_r", interpolation="nearest")

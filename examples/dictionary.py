@@ -25,6 +25,8 @@ before, after = (np.linalg.norm(X - clean[test]) / np.linalg.norm(clean[test]) f
 print(model.result_)
 print(f"relative error of unseen digits: {before:.1%} with noise, {after:.1%} from 4 of 64 atoms")
 
+# %%
+# The atoms, and digits that were not used to learn them: clean, with noise, and from four atoms each.
 figure = Figure(figsize=(11, 4.4), layout="constrained")
 left, right = figure.subfigures(1, 2)
 left.suptitle("64 atoms")

@@ -59,6 +59,8 @@ for name, hide in (("30% of the pixels", pixels), ("a block in each image", bloc
     )
 
 gray = colormaps["gray"].with_extremes(bad="#d9822b")
+# %%
+# The images, their holes, and what is put there.
 figure = Figure(figsize=(9, 3.8), layout="constrained")
 for block, (title, *rows) in zip(figure.subfigures(1, 2), found, strict=True):
     block.suptitle(title)

@@ -57,6 +57,8 @@ def unit(M):
 
 
 cosine = unit(result.H) @ unit(reference).T
+# %%
+# Each signature, with the reference most like it as dots.
 figure = Figure(figsize=(11, 8), layout="constrained")
 for ax, signature, match, share in zip(
     figure.subplots(4, 1), result.H, cosine, result.W.sum(axis=0) / X.sum(), strict=True

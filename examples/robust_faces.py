@@ -59,6 +59,8 @@ for name, spoil in (("salt and pepper", salt_and_pepper), ("missing blocks", blo
     print(fits["l1"].certificate)
     rows.append((name, spoilt, models))
 
+# %%
+# Some of the images, and what both losses make of them.
 figure = Figure(figsize=(9, 6), layout="constrained")
 titles = ["clean", "spoilt", "least squares", "L1"]
 for block, (name, spoilt, models) in zip(figure.subfigures(1, 2), rows, strict=True):

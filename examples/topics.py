@@ -58,6 +58,8 @@ print(model.result_.certificate)
 use = np.array([mass[labels == label].sum(axis=0) for label in range(3)])
 use /= use.sum(axis=0)
 order = np.lexsort((-mass.sum(axis=0), use.argmax(axis=0)))
+# %%
+# The words that weigh most in each topic.
 figure = Figure(figsize=(11, 2.6 * (order.size // 3)), layout="constrained")
 for ax, k in zip(figure.subplots(order.size // 3, 3).flat, order, strict=True):
     top = np.argsort(-topics[k])[:8]

@@ -11,11 +11,17 @@ import pytest
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 WITH_EXAMPLES = [str(path.relative_to(ROOT)) for path in DOCS if ">>> " in path.read_text(encoding="utf-8")]
+QUICK = {"README.md", "docs/start/five_minutes.md", "docs/start/recipes.md"}
 PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md"]
 PAGES += [str(path.relative_to(ROOT)) for path in DOCS]
 
 
-@pytest.mark.parametrize("page", ["README.md", *(pytest.param(page, marks=pytest.mark.slow) for page in WITH_EXAMPLES)])
+def quick_or_slow(page):
+    """`make test` runs what a visitor tries first, `make test-all` all pages."""
+    return page if page in QUICK else pytest.param(page, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("page", [quick_or_slow(page) for page in ("README.md", *WITH_EXAMPLES)])
 def test_examples_on_pages_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     failures, tests = doctest.testfile(str(ROOT / page), module_relative=False)
