@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(BIN)/python -m
 
-.PHONY: demo test test-all bench lint docs clean
+.PHONY: demo test test-all test-lowest bench lint docs site dist clean
 
 demo: $(VENV)/demo
 	$(RUN) partwise demo --out demo --force
@@ -37,6 +37,23 @@ lint: $(VENV)/dev
 # the parts of the documentation that are made from the code
 docs: $(VENV)/dev
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/pictures.py
+
+# the documentation as a site, examples run: open site/index.html
+site: $(VENV)/test
+	$(RUN) sphinx --builder html --jobs auto --fail-on-warning --keep-going docs site
+	@echo "open site/index.html"
+
+# what is released: built, checked, installed into an environment of its own and tried there
+dist: $(VENV)/dev
+	rm -rf dist
+	$(RUN) build --outdir dist .
+	$(RUN) twine check --strict dist/*
+	$(BIN)/python tests/release.py dist
+
+# the lowest versions of dependencies that pyproject.toml allows, in an environment of their own
+test-lowest: $(VENV)/dev
+	$(BIN)/python tests/lowest.py
 
 $(VENV)/demo: pyproject.toml
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
@@ -54,4 +71,4 @@ $(VENV)/dev: pyproject.toml
 	@touch $@ $(VENV)/test $(VENV)/demo
 
 clean:
-	rm -rf $(VENV) demo build dist
+	rm -rf $(VENV) demo build dist site docs/api docs/gallery docs/_static/sounds

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from scipy import sparse
 
 import partwise as pw
+from docs import pictures
 from partwise.bench import machine
 from partwise.datasets import make_parts
 from partwise.oracles import cvx
@@ -409,6 +410,7 @@ def examples() -> str:
     axes[0].set_ylabel("relative error")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=10)
     figure.savefig(ROOT / "docs" / "greedy_slides.png", dpi=110)
+    pictures.stamp("greedy_slides.png")
     header = ["data", *(f"greedy{how}" for how in (" without polish", ", then alternating", " with polish"))]
     known = table([*header, f"{DRAWN} random starts"], lines)
     return f"**Relative error at the true rank.**\n\n{known}\n\n{orthogonal()}"
@@ -471,6 +473,7 @@ def bounds() -> str:
     figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=10)
     figure.suptitle(PROMISE, fontsize=10.5, color="#4a5568")
     figure.savefig(ROOT / "docs" / "greedy_bounds.png", dpi=110)
+    pictures.stamp("greedy_bounds.png")
     return "More of what was left than this no part could have gained, step by step: " + "; ".join(told) + "."
 
 

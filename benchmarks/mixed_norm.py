@@ -12,6 +12,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 import partwise as pw
+from docs import pictures
 from partwise import structures as s
 from partwise.bench import Curve, iterations, machine, record
 from partwise.data import as_data
@@ -165,6 +166,7 @@ def draw(drawn: dict[str, list[dict[str, Curve]]]) -> None:
     axes[0, -1].legend(frameon=False, fontsize=8)
     figure.tight_layout()
     figure.savefig(ROOT / "docs" / "mixed_norm_race.png", dpi=110)
+    pictures.stamp("mixed_norm_race.png")
     plt.close(figure)
 
 
@@ -208,6 +210,7 @@ def draw_faces(shown: dict) -> None:
         ax.set(xlim=(0, 1), ylim=(0, 1.4), yticks=[], xlabel="sparsity of each part; triangles: means of the groups")
         ax.spines[["top", "left", "right"]].set_visible(False)
     figure.savefig(ROOT / "docs" / "mixed_norm.png", dpi=110)
+    pictures.stamp("mixed_norm.png")
 
 
 # -- the projection ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from multiprocessing import get_context
 
 import numpy as np
 
+from docs import pictures
 from partwise import registry
 from partwise.bench import ITERATIONS, NEAR, Contest, Heat, Side, machine, mean, partwise, race, reached, warm_up
 
@@ -162,4 +163,5 @@ def draw(heats: dict[str, Heat], picture: str) -> None:
     axes[0, 0].legend(frameon=False)
     figure.tight_layout()
     figure.savefig(ROOT / picture, dpi=110)
+    pictures.stamp(picture.removeprefix("docs/"))
     plt.close(figure)

@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import partwise as pw
+from docs import pictures
 from partwise import structures as s
 from partwise.bench import machine
 from partwise.data import as_data
@@ -185,6 +186,7 @@ def draw(by_size: dict, by_k: dict, by_noise: dict) -> None:
         ax.spines[["top", "right"]].set_visible(False)
         ax.title.set_fontsize(10)
     figure.savefig(ROOT / "docs" / "dictionaries.png", dpi=130)
+    pictures.stamp("dictionaries.png")
 
 
 # -- section 4.3 ---------------------------------------------------------------------------------------
@@ -267,6 +269,7 @@ def draw_swimmers(shown: dict[str, np.ndarray]) -> None:
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set_color("#cccccc")
     figure.savefig(ROOT / "docs" / "swimmer.png", dpi=130)
+    pictures.stamp("swimmer.png")
 
 
 # -- costs ---------------------------------------------------------------------------------------------

@@ -184,7 +184,3 @@ PAGES = {"compatibility.md": compatibility, "guide.md": guide, "../CONTRIBUTING.
 if __name__ == "__main__":
     for name, make in PAGES.items():
         (DOCS / name).write_text(make(), encoding="utf-8")
-    digits_picture()
-    report_picture()
-    structures_picture()
-    rank_pictures()

@@ -1,4 +1,8 @@
-"""One-hot data in 0/1 parts: each part is a set of animals that share a set of attributes.
+"""
+Animals in 0/1 parts
+====================
+
+One-hot data in 0/1 parts: each part is a set of animals that share a set of attributes.
 
 Reads the zoo data (101 animals, 21 attributes) where they are at hand, see `datasets.local_archive`; otherwise a
 generated table stands in. Writes animals.png: the table, its parts, and what they do not explain.
@@ -35,6 +39,8 @@ for k in range(rank):
     print(f"part {k}: {int(result.W[:, k].sum())} rows with {', '.join(attributes[result.H[k] > 0]) or 'nothing'}")
 
 order = np.lexsort([kinds, *result.W.T[::-1]])
+# %%
+# The table in the order of its parts, what they add up to, and what they do not explain.
 figure = Figure(figsize=(12, 6), layout="constrained")
 for ax, title, image in zip(
     figure.subplots(1, 3, sharey=True),

@@ -1,4 +1,8 @@
-"""Groups in a network, which may overlap: its 0/1 matrix of who knows whom in 0/1 parts.
+"""
+Communities
+===========
+
+Groups in a network, which may overlap: its 0/1 matrix of who knows whom in 0/1 parts.
 
 Reads the football network (teams that met in the season of 2000, by conference) where it is at hand, see
 `datasets.local_archive`; otherwise a generated network stands in. Writes communities.png: the network in the order of
@@ -32,7 +36,7 @@ path = pw.datasets.local_archive("small_graphs")
 if path is None:
     print("small_graphs.npz is not here (set PARTWISE_DATA to the folder that holds it): a generated network stands in")
 network, labels = generate() if path is None else read_football(path)
-X = network + np.eye(len(network))  # everybody knows himself, so a group is a full square
+X = network + np.eye(len(network))  # every node is linked to itself, so that a group is a full square
 
 rank = 6 if path is None else 11
 result = pw.factorize(X, rank, loss="l1", structure_W=s.Binary(), structure_H=s.Binary(), n_init=20, random_state=0)
@@ -47,6 +51,8 @@ print(f"{covered:.0%} are in a group, {np.mean(members.sum(axis=1) > 1):.0%} in 
 
 group = np.where(members.any(axis=1), members.argmax(axis=1), rank)
 order = np.lexsort((labels, group))
+# %%
+# The network in the order of its groups, and the groups beside the known ones.
 figure = Figure(figsize=(11, 5), layout="constrained")
 left, right = figure.subplots(1, 2, width_ratios=[1.2, 1])
 left.imshow(X[np.ix_(order, order)], cmap="gray_r", interpolation="nearest")

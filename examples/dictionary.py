@@ -1,4 +1,8 @@
-"""A dictionary of handwritten digits: every image is a combination of a few atoms, which takes noise away.
+"""
+A dictionary of digits
+======================
+
+A dictionary of handwritten digits: every image is a combination of a few atoms, which takes noise away.
 
 Writes dictionary.png: the atoms, and digits before and after.
 """
@@ -21,6 +25,8 @@ before, after = (np.linalg.norm(X - clean[test]) / np.linalg.norm(clean[test]) f
 print(model.result_)
 print(f"relative error of unseen digits: {before:.1%} with noise, {after:.1%} from 4 of 64 atoms")
 
+# %%
+# The atoms, and digits that were not used to learn them: clean, with noise, and from four atoms each.
 figure = Figure(figsize=(11, 4.4), layout="constrained")
 left, right = figure.subfigures(1, 2)
 left.suptitle("64 atoms")

@@ -1,4 +1,8 @@
-"""Fluorescence of mixtures: what is in them, how much of each, and the spectra, from five samples and no reference.
+"""
+Fluorescence of mixtures
+========================
+
+What is in mixtures, how much of each, and the spectra, from five samples and no reference.
 
 A solution is lit at one wavelength (excitation) and glows at others (emission). In weak solutions substances add up, so
 that samples x emission x excitation is a CP model with one component for each of them, and the model is unique: no
@@ -56,6 +60,8 @@ found = amounts * (truth * amounts).sum(axis=0) / np.square(amounts).sum(axis=0)
 for name, correlation in zip(names, correlations, strict=True):
     print(f"{name}: correlation of what was found with the true concentrations {correlation:.5f}")
 
+# %%
+# Spectra and amounts of the three substances, beside what was weighed in.
 figure = Figure(figsize=(12, 6.6), layout="constrained")
 (landscape, glow, light), (samples, scatter, core) = figure.subplots(2, 3)
 nm_emission, nm_excitation = modes["emission"], modes["excitation"]

@@ -1,4 +1,8 @@
-"""Groups of a network, one at a time: how many are there, and who is in them?
+"""
+Groups, one at a time
+=====================
+
+Groups of a network, one at a time: how many are there, and who is in them?
 
 The adjacency matrix is taken apart as `A A'` without its diagonal, greedily, so that one run shows what every number of
 groups is worth. Reads the football network (teams that met in the season of 2000, by conference) where it is at hand,
@@ -44,6 +48,8 @@ homes = np.array([np.bincount(labels[group == k], minlength=labels.max() + 1) fo
 purity = homes.max(axis=1).sum() / len(labels)
 print(f"{rank} groups; {purity:.0%} are in a group where most share their label")
 
+# %%
+# The error falls quickly up to the number of groups, and slowly beyond it.
 figure = Figure(figsize=(11, 4.6), layout="constrained")
 left, right = figure.subplots(1, 2, width_ratios=[1, 1.1])
 left.plot([step.rank for step in result.path], [step.relative_error for step in result.path], marker="o", markersize=4)

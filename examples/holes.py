@@ -1,4 +1,8 @@
-"""Images with holes: parts from what is observed, and holes filled in by them.
+"""
+Images with holes
+=================
+
+Parts from what is observed, and holes filled in by them.
 
 Hides 30% of the pixels of scikit-learn's digits, or a block in each image. Writes holes.png: some images, their holes,
 and what the parts put there when holes are filled with zeros, and when they are missing values.
@@ -55,6 +59,8 @@ for name, hide in (("30% of the pixels", pixels), ("a block in each image", bloc
     )
 
 gray = colormaps["gray"].with_extremes(bad="#d9822b")
+# %%
+# The images, their holes, and what is put there.
 figure = Figure(figsize=(9, 3.8), layout="constrained")
 for block, (title, *rows) in zip(figure.subfigures(1, 2), found, strict=True):
     block.suptitle(title)

@@ -1,4 +1,8 @@
-"""How many parts? Four data sets, and four answers: a number, none, no end, and parts that nobody can name.
+"""
+Four answers to how many
+========================
+
+How many parts? Four data sets, and four answers: a number, none, no end, and parts that nobody can name.
 
 Counts of four planted parts, with bursts; the same with every feature shuffled; digits, which are no sum of a fixed
 number of things; parts without zeros, which can be exchanged for others. Writes how_many_parts.png: the error of
@@ -33,6 +37,8 @@ assert exchangeable.rank == 8
 assert exchangeable.row(8).weakest < 0.8
 
 answers = ["4", "1, nothing there", "no end", "8, not unique"]
+# %%
+# The held-out error against the number of parts; the line is the number taken.
 figure = Figure(figsize=(12, 3), layout="constrained")
 for ax, (name, found), answer in zip(figure.subplots(1, 4), searches.items(), answers, strict=True):
     ax.axvspan(found.window[0] - 0.4, found.best + 0.4, color="#2b6cb0", alpha=0.1, linewidth=0)

@@ -1,4 +1,8 @@
-"""Two parts are known, the others are learnt: unmix spectra of which some ingredients are on the shelf.
+"""
+Known ingredients
+=================
+
+Two parts are known, the others are learnt: unmix spectra of which some ingredients are on the shelf.
 
 Writes known_parts.png: the planted spectra and what was found.
 """
@@ -29,6 +33,8 @@ print(result)
 print(result.certificate)
 
 order = [int(np.argmax([np.corrcoef(part, known)[0, 1] for part in found])) for known in spectra[2:]]
+# %%
+# The two parts that were learnt, beside the planted ones.
 figure = Figure(figsize=(8, 3), layout="constrained")
 axes = figure.subplots(1, 2, sharey=True)
 for ax, k in zip(axes, (0, 1), strict=True):

@@ -1,4 +1,8 @@
-"""Mutational signatures: the catalogues of tumours, 96 kinds of mutation each, as Poisson counts of a few processes.
+"""
+Mutational signatures
+=====================
+
+The catalogues of tumours, 96 kinds of mutation each, as Poisson counts of a few processes.
 
 Reads 21 breast cancer genomes and the COSMIC reference signatures where they are at hand, see
 `datasets.local_archive`; otherwise generated catalogues stand in. Writes mutational_signatures.png: what was found, and
@@ -53,6 +57,8 @@ def unit(M):
 
 
 cosine = unit(result.H) @ unit(reference).T
+# %%
+# Each signature, with the reference most like it as dots.
 figure = Figure(figsize=(11, 8), layout="constrained")
 for ax, signature, match, share in zip(
     figure.subplots(4, 1), result.H, cosine, result.W.sum(axis=0) / X.sum(), strict=True

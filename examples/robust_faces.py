@@ -1,4 +1,8 @@
-"""Images with wrong pixels: parts by least squares, which follow the errors, and by L1, which leave them alone.
+"""
+Robust faces
+============
+
+Images with wrong pixels: parts by least squares, which follow the errors, and by L1, which leave them alone.
 
 Reads the ORL faces where they are at hand, see `datasets.local_archive`; otherwise scikit-learn's digits stand in.
 Writes robust_faces.png: some images, spoilt by salt and pepper and by missing blocks, and what both losses make of
@@ -55,6 +59,8 @@ for name, spoil in (("salt and pepper", salt_and_pepper), ("missing blocks", blo
     print(fits["l1"].certificate)
     rows.append((name, spoilt, models))
 
+# %%
+# Some of the images, and what both losses make of them.
 figure = Figure(figsize=(9, 6), layout="constrained")
 titles = ["clean", "spoilt", "least squares", "L1"]
 for block, (name, spoilt, models) in zip(figure.subfigures(1, 2), rows, strict=True):

@@ -1,4 +1,8 @@
-"""Contacts in a school over two days: counts of person x person x time come apart into classes and breaks.
+"""
+Contacts in a school
+====================
+
+Contacts over two days: counts of person x person x time come apart into classes and breaks.
 
 Each component says who met (the first two modes, which agree: a contact has two sides) and when. Counts call for KL,
 and the tensor is sparse: 1.5% of its entries are not 0. Reads the contacts of a primary school in Lyon, where 242
@@ -55,6 +59,8 @@ print(f"{within.sum()} of {rank} components are mostly one class, the others mix
 print(f"{agreement:.1%} of the pupils have most of their contacts in the component of their own class")
 
 order = np.lexsort((-contacts.sum(axis=0), np.where(within, share.argmax(axis=0), len(classes))))
+# %%
+# Who belongs to each component, and when it is active.
 figure = Figure(figsize=(12, 0.9 + 0.42 * rank), layout="constrained")
 who, *when = figure.subplots(1, 1 + len(np.unique(days)), width_ratios=[1.1, *(1 for _ in np.unique(days))])
 who.imshow(share[:, order].T, cmap="Blues", vmin=0, vmax=1, aspect="auto")

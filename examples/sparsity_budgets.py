@@ -1,4 +1,8 @@
-"""Handwritten digits in 20 parts with one sparsity budget: some become whole strokes, others a few pixels.
+"""
+A sparsity budget
+=================
+
+Handwritten digits in 20 parts with one sparsity budget: some become whole strokes, others a few pixels.
 
 Writes sparsity_budgets.png: the parts, the sparsest last, and their sparsity beside that of an equal share for each.
 """
@@ -17,6 +21,8 @@ print(f"relative error {shared.relative_error:.4f} with a shared budget, {equal.
 
 found = pw.metrics.sparsity(shared.H)
 order = np.argsort(found)
+# %%
+# The parts, the sparsest last.
 figure = Figure(figsize=(10, 5.2), layout="constrained")
 above, below = figure.subfigures(2, 1, height_ratios=[2, 1])
 for k, ax in zip(order, above.subplots(2, 10).ravel(), strict=True):

@@ -1,4 +1,8 @@
-"""Topics of documents: word counts are taken apart by KL, the likelihood of Poisson counts.
+"""
+Topics of documents
+===================
+
+Word counts are taken apart by KL, the likelihood of Poisson counts.
 
 Reads classic3 (abstracts on aerodynamics, libraries and medicine) where it is at hand, see `datasets.local_archive`;
 otherwise a generated corpus stands in. Writes topics.png: the words of each topic, and where it is used.
@@ -54,6 +58,8 @@ print(model.result_.certificate)
 use = np.array([mass[labels == label].sum(axis=0) for label in range(3)])
 use /= use.sum(axis=0)
 order = np.lexsort((-mass.sum(axis=0), use.argmax(axis=0)))
+# %%
+# The words that weigh most in each topic.
 figure = Figure(figsize=(11, 2.6 * (order.size // 3)), layout="constrained")
 for ax, k in zip(figure.subplots(order.size // 3, 3).flat, order, strict=True):
     top = np.argsort(-topics[k])[:8]

@@ -502,11 +502,11 @@ def test_a_checkpoint_replaces_checkpoints_alone(tmp_path):
     path = tmp_path / "data.npz"
     np.savez(path, X=X)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="would replace a file that is none"):
+    with pytest.raises(ValueError, match="would replace another kind of file"):
         run(checkpoint=path)
     assert path.read_bytes() == before
     run(max_iter=2).save(tmp_path / "result.partwise")
-    with pytest.raises(ValueError, match="would replace a file that is none"):
+    with pytest.raises(ValueError, match="would replace another kind of file"):
         run(checkpoint=tmp_path / "result.partwise")
     (tmp_path / "empty").touch()
     run(checkpoint=tmp_path / "empty", max_iter=2, n_init=1)

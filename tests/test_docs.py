@@ -9,12 +9,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "docs/guide.md", "docs/structures.md", "docs/mixed_norm.md", "docs/greedy.md", "docs/tensors.md"]
-PAGES += ["docs/missing.md", "docs/rank.md", "docs/files.md", "docs/report.md", "docs/scikit-learn.md"]
-PAGES += ["docs/single_cells.md"]
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+WITH_EXAMPLES = [str(path.relative_to(ROOT)) for path in DOCS if ">>> " in path.read_text(encoding="utf-8")]
+QUICK = {"README.md", "docs/start/five_minutes.md", "docs/start/recipes.md"}
+PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md"]
+PAGES += [str(path.relative_to(ROOT)) for path in DOCS]
 
 
-@pytest.mark.parametrize("page", [PAGES[0], *(pytest.param(page, marks=pytest.mark.slow) for page in PAGES[1:])])
+def quick_or_slow(page):
+    """`make test` runs what a visitor tries first, `make test-all` all pages."""
+    return page if page in QUICK else pytest.param(page, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("page", [quick_or_slow(page) for page in ("README.md", *WITH_EXAMPLES)])
 def test_examples_on_pages_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     failures, tests = doctest.testfile(str(ROOT / page), module_relative=False)
@@ -30,17 +37,8 @@ def test_generated_pages_are_current(page):
     assert (ROOT / "docs" / page).read_text(encoding="utf-8") == generate.PAGES[page](), "run make docs"
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        *PAGES,
-        "CONTRIBUTING.md",
-        "docs/compatibility.md",
-        "docs/semf.md",
-        "benchmarks/README.md",
-    ],
-)
+@pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
     path = ROOT / page
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
         assert (path.parent / target).exists(), f"{page} links to {target}"

@@ -6,6 +6,7 @@ import sys
 from types import ModuleType
 
 import pytest
+from numpydoc.docscrape import NumpyDocString
 
 import partwise as pw
 
@@ -59,6 +60,21 @@ def test_every_public_name_is_shown_at_work(thing):
     assert ">>> " in (own or ""), "its docstring has no example"
 
 
+@pytest.mark.parametrize("thing", [p for p in public_names() if callable(p.values[0])])
+def test_every_public_name_says_what_it_takes_and_returns(thing):
+    doc = NumpyDocString(inspect.getdoc(thing))
+    told = {
+        name.lstrip("*")
+        for section in ("Parameters", "Attributes")
+        for p in doc[section]
+        for name in p.name.split(", ")
+    }
+    # what a base class takes is up to those made of it
+    taken = set() if inspect.isabstract(thing) else set(inspect.signature(thing).parameters)
+    assert taken <= told, f"its docstring does not tell of {taken - told}"
+    assert inspect.isclass(thing) or doc["Returns"] or inspect.signature(thing).return_annotation in (None, "None")
+
+
 @pytest.mark.parametrize("name, function", methods())
 def test_methods_are_documented(name, function):
     doc = function.__doc__ or ""
@@ -91,5 +107,6 @@ def test_examples_of_modules_run():
 def test_the_finder_sees_a_name_without_an_example():
     """That the tests above can fail."""
     assert ">>> " not in (inspect.getdoc(pw.errors.IncompatibleError) or "")
+    assert not NumpyDocString(inspect.getdoc(pw.errors.IncompatibleError))["Parameters"]
     assert "errors" in vars(pw)
     assert "errors" not in dir(pw)

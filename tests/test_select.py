@@ -596,7 +596,7 @@ REFUSED = {
     "n_starts must be a whole number >= 2": {"n_starts": 1},
     "n_repeats must be": {"n_repeats": 0},
     "patience must be": {"patience": 0},
-    "init cannot be said here": {"init": "random"},
+    "init cannot be stated here": {"init": "random"},
     "counts under loss='kl'": {"method": "thinning"},
     "finds its number of parts itself": {"solver": "greedy"},
     "X can be fitted with none of these numbers of parts: .*4": {"ranks": 2, "structure_W": Pattern([4, 4], 1)},

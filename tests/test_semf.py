@@ -355,7 +355,7 @@ def test_a_projection_is_saved_without_its_function(tmp_path):
     result = pw.factorize(PLANTED.X, 4, structure_H=s.Projection(symmetric_parts), max_iter=5, n_init=1)
     again = pw.load(result.save(tmp_path / "r.partwise"))
     assert np.array_equal(again.H, result.H)
-    with pytest.raises(ValueError, match=r"'symmetric_parts'.*state it anew"):
+    with pytest.raises(ValueError, match=r"'symmetric_parts'.*state it again"):
         again.structures[1].prox(np.ones((3, 3)), 0.0)
 
 

@@ -322,8 +322,8 @@ def test_symmetric_models_are_compared_by_their_factor():
         (X, {"n_runs": 2.5}, "n_runs must be a whole number >= 2"),
         (X, {"rank": 0}, "rank must be a whole number >= 1"),
         (X, {"resample": "bootstrap"}, "resample must be None, 'rows', 'halves', 'counts', 'noise' or a function"),
-        (X, {"resample": "counts"}, "draws counts anew, and X has entries that are none"),
-        (-COUNTS, {"resample": "counts", "structure_W": "free"}, "draws counts anew"),
+        (X, {"resample": "counts"}, "redraws counts, and X has entries that are not counts"),
+        (-COUNTS, {"resample": "counts", "structure_W": "free"}, "redraws counts"),
         (X[:1], {"resample": "halves"}, "needs two rows"),
         (SIMILAR, {"resample": "rows", "symmetric": True}, "rows and columns are the same"),
         (SIMILAR, {"symmetric": True, "structure_H": "box(0, 1)"}, "one factor"),
@@ -338,7 +338,7 @@ def test_what_cannot_be_gets_a_sentence(matrix, options, message):
 
 
 def test_words_that_differ_between_runs_are_refused():
-    with pytest.raises(TypeError, match="n_init cannot be said here"):
+    with pytest.raises(TypeError, match="n_init cannot be stated here"):
         pw.stability(X, 2, n_init=3)
 
 
@@ -557,7 +557,7 @@ def test_the_command(tmp_path, capsys):
     [
         (["--runs", "1"], "'1' is not a whole number >= 2"),
         (["--resample", "cells"], "invalid choice: 'cells'"),
-        (["--resample", "counts"], "draws counts anew"),
+        (["--resample", "counts"], "redraws counts"),
         (["--jobs", "0"], "n_jobs"),
     ],
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -49,6 +49,17 @@ def local_archive(name: str) -> Path | None:
 class Parts(NamedTuple):
     """Data with the parts it is made of: `X = W @ H` (plus noise where asked for).
 
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The data.
+    W : ndarray of shape (n_samples, rank)
+        The planted weights.
+    H : ndarray of shape (rank, n_features)
+        The planted parts.
+    image_shape : tuple of int or None
+        Height and width where rows are images.
+
     Examples
     --------
     >>> import numpy as np, partwise as pw
@@ -68,6 +79,11 @@ def make_swimmer() -> Parts:
 
     16 limbs of 5 pixels and a torso of 17; each image is the torso and one position of each limb. H holds the 17
     parts, the torso last, W the 0/1 choice.
+
+    Returns
+    -------
+    Parts
+        `X`, `W`, `H` and `image_shape`.
 
     Examples
     --------
@@ -98,9 +114,36 @@ def make_swimmer() -> Parts:
     return Parts(W @ H, W, H, (32, 32))
 
 
-def make_parts(n_samples=100, n_features=80, rank=5, *, zeros=0.5, noise=0.0, outliers=0.0, random_state=None) -> Parts:
+def make_parts(
+    n_samples: int = 100,
+    n_features: int = 80,
+    rank: int = 5,
+    *,
+    zeros: float = 0.5,
+    noise: float = 0.0,
+    outliers: float = 0.0,
+    random_state: Any = None,
+) -> Parts:
     """A planted factorization: uniform W and H with a share of `zeros`, normal noise of relative size `noise` on X, cut
     at 0, and a share of `outliers` among its entries, anything up to five times the largest.
+
+    Parameters
+    ----------
+    n_samples, n_features, rank : int
+        The shape of X, and the number of parts.
+    zeros : float
+        The share of zeros in W and H.
+    noise : float
+        The size of the noise, relative to X.
+    outliers : float
+        The share of entries that are wrong.
+    random_state : int, RandomState, Generator or None
+        The seed.
+
+    Returns
+    -------
+    Parts
+        `X`, `W`, `H` and `image_shape`.
 
     Examples
     --------
@@ -120,9 +163,33 @@ def make_parts(n_samples=100, n_features=80, rank=5, *, zeros=0.5, noise=0.0, ou
     return Parts(X, W, H, None)
 
 
-def make_binary_parts(n_samples=100, n_features=80, rank=5, *, share=0.1, flips=0.0, random_state=None) -> Parts:
+def make_binary_parts(
+    n_samples: int = 100,
+    n_features: int = 80,
+    rank: int = 5,
+    *,
+    share: float = 0.1,
+    flips: float = 0.0,
+    random_state: Any = None,
+) -> Parts:
     """0/1 parts that overlap a little: W and H with a `share` of ones, X their Boolean product, where a share of
     `flips` is wrong.
+
+    Parameters
+    ----------
+    n_samples, n_features, rank : int
+        The shape of X, and the number of parts.
+    share : float
+        The share of ones in W and H.
+    flips : float
+        The share of entries of X that are wrong.
+    random_state : int, RandomState, Generator or None
+        The seed.
+
+    Returns
+    -------
+    Parts
+        `X`, `W`, `H` and `image_shape`.
 
     Examples
     --------
@@ -137,9 +204,33 @@ def make_binary_parts(n_samples=100, n_features=80, rank=5, *, share=0.1, flips=
     return Parts(X.astype(np.float64), W.astype(np.float64), H.astype(np.float64), None)
 
 
-def make_sparse_codes(n_samples=300, n_features=20, rank=30, *, nonzeros=3, noise=0.0, random_state=None) -> Parts:
+def make_sparse_codes(
+    n_samples: int = 300,
+    n_features: int = 20,
+    rank: int = 30,
+    *,
+    nonzeros: int = 3,
+    noise: float = 0.0,
+    random_state: Any = None,
+) -> Parts:
     """Sparse combinations of random atoms: H normal with rows of norm 1, W with `nonzeros` normal entries in each row,
     at random places, normal noise of relative size `noise` on X.
+
+    Parameters
+    ----------
+    n_samples, n_features, rank : int
+        The shape of X, and the number of parts.
+    nonzeros : int
+        Atoms in each sample.
+    noise : float
+        The size of the noise, relative to X.
+    random_state : int, RandomState, Generator or None
+        The seed.
+
+    Returns
+    -------
+    Parts
+        `X`, `W`, `H` and `image_shape`.
 
     Examples
     --------
@@ -162,6 +253,15 @@ def make_sparse_codes(n_samples=300, n_features=20, rank=30, *, nonzeros=3, nois
 class Planted(NamedTuple):
     """A tensor with the factors it is made of, tall, one for each mode (plus noise where asked for).
 
+    Attributes
+    ----------
+    X : ndarray or SparseTensor
+        The data.
+    factors : tuple of ndarray
+        The planted factors, tall.
+    modes : dict or None
+        Names and labels, as `factorize` takes them.
+
     Examples
     --------
     >>> import partwise as pw
@@ -175,10 +275,38 @@ class Planted(NamedTuple):
     modes: dict[str, np.ndarray | None] | None = None  # names and labels, as `factorize` takes them
 
 
-def make_cp(shape=(30, 25, 20), rank=5, *, zeros=0.5, noise=0.0, sparse=False, random_state=None) -> Planted:
+def make_cp(
+    shape: tuple[int, ...] = (30, 25, 20),
+    rank: int = 5,
+    *,
+    zeros: float = 0.5,
+    noise: float = 0.0,
+    sparse: bool = False,
+    random_state: Any = None,
+) -> Planted:
     """A planted CP model of any order: uniform factors with a share of `zeros`, no column without a nonzero, and normal
     noise of relative size `noise` on X, cut at 0. `sparse`: X is a `SparseTensor`, of which only nonzeros have noise;
     never held in full, so it may be large where there are many zeros.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The size of each mode.
+    rank : int
+        The number of components.
+    zeros : float
+        The share of zeros in the factors.
+    noise : float
+        The size of the noise, relative to X.
+    sparse : bool
+        Whether X is a `SparseTensor`.
+    random_state : int, RandomState, Generator or None
+        The seed.
+
+    Returns
+    -------
+    Planted
+        `X` and `factors`.
 
     Examples
     --------
@@ -210,12 +338,28 @@ def noisy(X: np.ndarray, noise: float, rng) -> np.ndarray:
     return np.maximum(X + noise * np.linalg.norm(X) / np.linalg.norm(deviation) * deviation, 0)
 
 
-def make_fluorescence(n_samples=5, n_analytes=3, *, noise=0.01, random_state=None) -> Planted:
+def make_fluorescence(
+    n_samples: int = 5, n_analytes: int = 3, *, noise: float = 0.01, random_state: Any = None
+) -> Planted:
     """Fluorescence of mixtures, samples x emission x excitation, like the amino acids of Bro (1997): each analyte glows
     with its own smooth spectrum, as much as there is of it and as the light that excites it is absorbed.
 
     The first samples hold one analyte each, the others are mixtures. Factors are the concentrations and the two kinds
     of spectra, which have a largest entry of 1; the wavelengths, in nm, are in `modes`.
+
+    Parameters
+    ----------
+    n_samples, n_analytes : int
+        How many there are.
+    noise : float
+        The size of the noise, relative to X.
+    random_state : int, RandomState, Generator or None
+        The seed.
+
+    Returns
+    -------
+    Planted
+        `X`, `factors` and `modes`.
 
     Examples
     --------
@@ -246,6 +390,19 @@ def band(x: np.ndarray, centre: np.ndarray, width) -> np.ndarray:
 class Contacts(NamedTuple):
     """How often people met: counts at coordinates (person, person, time), each meeting from both sides.
 
+    Attributes
+    ----------
+    coords : ndarray of shape (n, 3)
+        Person, person and time of each count.
+    values : ndarray of shape (n,)
+        How often they met.
+    shape : tuple of int
+        Of the tensor.
+    groups : ndarray of int
+        The group of each person.
+    schedule : ndarray of shape (n_times, n_groups)
+        When the people of a group meet.
+
     Examples
     --------
     >>> import partwise as pw
@@ -265,9 +422,33 @@ class Contacts(NamedTuple):
         return SparseTensor(self.coords, self.values, self.shape)
 
 
-def make_contacts(n_people=60, n_groups=5, n_times=40, *, meetings=8000, mixing=0.1, random_state=None) -> Contacts:
+def make_contacts(
+    n_people: int = 60,
+    n_groups: int = 5,
+    n_times: int = 40,
+    *,
+    meetings: int = 8000,
+    mixing: float = 0.1,
+    random_state: Any = None,
+) -> Contacts:
     """Contacts in a school: people meet within their group, which has lessons of its own, and a share of `mixing` with
     anybody at any time. `meetings`: about how many there are in all. Counts are Poisson.
+
+    Parameters
+    ----------
+    n_people, n_groups, n_times : int
+        How many there are.
+    meetings : int
+        About how many meetings there are in all.
+    mixing : float
+        The share of meetings with anybody at any time.
+    random_state : int, RandomState, Generator or None
+        The seed.
+
+    Returns
+    -------
+    Contacts
+        `coords`, `values`, `shape`, `groups`, `schedule`, and `X`, a `SparseTensor`.
 
     Examples
     --------
@@ -297,6 +478,11 @@ def make_contacts(n_people=60, n_groups=5, n_times=40, *, meetings=8000, mixing=
 
 def load_digits() -> Parts:
     """The 1797 handwritten digits, 8 x 8, that scikit-learn carries; W and H are empty, the parts are unknown.
+
+    Returns
+    -------
+    Parts
+        `X`, `W`, `H` and `image_shape`.
 
     Examples
     --------

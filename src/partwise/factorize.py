@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -47,19 +48,19 @@ MOST_GREEDY = 10_000_000  # nonzeros times rank: beyond, one part at a time take
 
 
 def factorize(  # noqa: PLR0913  # the one place where everything can be said
-    X,
+    X: Any,
     rank: int,
     *,
-    loss="frobenius",
-    structure_W: Structure | None = None,
-    structure_H: Structure | None = None,
+    loss: Any = "frobenius",
+    structure_W: Structure | str | None = None,
+    structure_H: Structure | str | None = None,
     structures: Sequence[Structure | str | None] | None = None,
     symmetric: bool | str = False,
     missing: str | None = "nan",
-    mask=None,
-    weights=None,
-    solver="auto",
-    init=None,
+    mask: Any = None,
+    weights: Any = None,
+    solver: Any = "auto",
+    init: Any = None,
     n_init: int | None = None,
     max_iter: int | None = None,
     tol: float = 1e-4,
@@ -67,13 +68,13 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     time_limit: float | None = None,
     callbacks: Sequence[Callback] = (),
     progress: bool | None = None,
-    checkpoint=None,
-    resume=None,
+    checkpoint: Any = None,
+    resume: Any = None,
     n_threads: int | None = None,
-    normalize="balanced",
+    normalize: Any = "balanced",
     sort: bool = True,
-    modes=None,
-    random_state=None,
+    modes: Any = None,
+    random_state: Any = None,
 ) -> Result:
     """Take a matrix or a tensor apart: `X ~ W H`, or `X ~ [[A_1, ..., A_d]]`, a sum of `rank` outer products.
 

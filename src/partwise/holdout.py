@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -73,6 +74,21 @@ class Score:
 class Holdout:
     """Data some of whose entries are hidden; `partwise.holdout` makes one.
 
+    Attributes
+    ----------
+    left : Observed
+        The data without the hidden entries.
+    places : ndarray of int
+        Where hidden entries are, in order, counted through X as an array, the last mode fastest.
+    values : ndarray
+        The entries of X there.
+    weights : ndarray
+        What they count, up to a factor that all share.
+    share : float
+        The share of the observed entries that is hidden.
+    modes : tuple of Mode
+        Names and labels of the modes of X, where they are known.
+
     Examples
     --------
     >>> import partwise as pw
@@ -115,7 +131,7 @@ class Holdout:
         mask[self.hidden] = False
         return mask
 
-    def fit(self, rank: int, **settings) -> Result:
+    def fit(self, rank: int, **settings: Any) -> Result:
         """`factorize` what is left, with any settings of that but `missing`, `mask` and `weights`, which are those of
         this object.
 
@@ -130,7 +146,7 @@ class Holdout:
             raise ValueError(f"fit has {listed(said)} from pw.holdout: state it there, and leave it out here")
         return factorize(self.left, rank, **{"modes": self.modes, **settings})
 
-    def predict(self, model) -> np.ndarray:
+    def predict(self, model: Any) -> np.ndarray:
         """What a model says of the hidden entries, (n_hidden,), in O(n_hidden rank).
 
         `model` is a Result, an estimator that was fitted, or factors: (W, H), or those of a tensor, each (dim, rank).
@@ -146,7 +162,7 @@ class Holdout:
         """
         return model_at(self.places, factors_of(model, self.shape))
 
-    def score(self, model, loss=None) -> Score:
+    def score(self, model: Any, loss: Any = None) -> Score:
         """The loss of the hidden entries under a model.
 
         Parameters
@@ -233,14 +249,14 @@ class Holdout:
 
 
 def holdout(
-    X,
+    X: Any,
     share: float = 0.1,
     blocks: bool = False,
-    random_state=0,
+    random_state: Any = 0,
     *,
     missing: str | None = "nan",
-    mask=None,
-    weights=None,
+    mask: Any = None,
+    weights: Any = None,
 ) -> Holdout:
     """Hide a share of the observed entries of X, to see how well a model predicts what it was not fitted to.
 

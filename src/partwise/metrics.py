@@ -47,12 +47,22 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def sparsity(parts) -> np.ndarray:
-    """Hoyer's sparsity of each row of `parts`, such as `result.H`: 0 for a flat row of n entries, 1 for one nonzero,
+def sparsity(parts: Any) -> np.ndarray:
+    """Hoyer's sparsity of each row of `parts`, such as `result.H`: 0 for a flat row of n entries, 1 for one nonzero::
 
         (sqrt(n) - |a|_1 / |a|_2) / (sqrt(n) - 1)
 
     (Hoyer 2004). NaN for rows of zeros, and where n is 1.
+
+    Parameters
+    ----------
+    parts : array-like of shape (n_parts, n_features)
+        One part a row.
+
+    Returns
+    -------
+    ndarray of shape (n_parts,)
+        Between 0 and 1.
 
     Examples
     --------
@@ -71,8 +81,18 @@ def sparsity(parts) -> np.ndarray:
 # -- the same parts twice ------------------------------------------------------------------------------------
 
 
-def similarity(one, other) -> np.ndarray:
+def similarity(one: Any, other: Any) -> np.ndarray:
     """`(rank of one, rank of other)`: the products over modes of the absolute cosines between components.
+
+    Parameters
+    ----------
+    one, other : Result, list of arrays of shape (dim, rank), or pair (W, H)
+        The two sets of components.
+
+    Returns
+    -------
+    ndarray of shape (rank of one, rank of other)
+        Between 0 and 1.
 
     Examples
     --------
@@ -86,12 +106,22 @@ def similarity(one, other) -> np.ndarray:
     return np.prod([np.abs(unit_columns(A)[0].T @ unit_columns(B)[0]) for A, B in pairs], axis=0)
 
 
-def match_components(one, other) -> np.ndarray:
+def match_components(one: Any, other: Any) -> np.ndarray:
     """The component of `other` that goes with each of `one`, so that their cosines are largest in all; -1 where `other`
     has none left.
 
     With as many components on both sides it is a permutation: `A[:, match_components(one, other)]` has the columns of a
     factor of `other` in the order of `one`.
+
+    Parameters
+    ----------
+    one, other : Result, list of arrays of shape (dim, rank), or pair (W, H)
+        The two sets of components.
+
+    Returns
+    -------
+    ndarray of int
+        As many as `one` has components.
 
     Examples
     --------
@@ -103,14 +133,28 @@ def match_components(one, other) -> np.ndarray:
     return assigned(similarity(one, other))
 
 
-def factor_match(one, other, *, combine: str = "mean", weights: bool = False) -> float:
+def factor_match(one: Any, other: Any, *, combine: str = "mean", weights: bool = False) -> float:
     """The factor match score (Acar, Dunlavy and Kolda 2011): 1 where both have the same components, up to their order
-    and scale,
+    and scale::
 
         mean over matched pairs k of  prod over modes i of  |a_ik' b_ik| / (|a_ik| |b_ik|).
 
-    Components without a counterpart count 0. `combine`: "mean", "product" or "min" over pairs. `weights`: multiply each
-    by `1 - |s - t| / max(s, t)`, s and t being the norms of the two components, so that scales have to agree as well.
+    Components without a counterpart count 0.
+
+    Parameters
+    ----------
+    one, other : Result, list of arrays of shape (dim, rank), or pair (W, H)
+        The two sets of components.
+    combine : "mean", "product" or "min"
+        How pairs of components are put together.
+    weights : bool
+        Whether scales have to agree as well: each pair is multiplied by `1 - |s - t| / max(s, t)`, s and t being
+        the norms of the two components.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
 
     Examples
     --------
@@ -133,11 +177,21 @@ def factor_match(one, other, *, combine: str = "mean", weights: bool = False) ->
     return float(COMBINE[combine](matched))
 
 
-def aligned(one, other) -> tuple[np.ndarray, ...]:
+def aligned(one: Any, other: Any) -> tuple[np.ndarray, ...]:
     """The factors of `other` in the order, the scale and the sign of `one`: tall, one for each mode.
 
     Columns get the norm that they have in `one` in all modes but the first, which takes what is left, so that the model
     is the same but for components that `one` has no counterpart for.
+
+    Parameters
+    ----------
+    one, other : Result, list of arrays of shape (dim, rank), or pair (W, H)
+        The two sets of components.
+
+    Returns
+    -------
+    tuple of ndarray
+        The factors of `other`, one for each mode.
 
     Examples
     --------
@@ -180,8 +234,8 @@ def assigned(scores: np.ndarray) -> np.ndarray:
 # -- the number of parts -------------------------------------------------------------------------------------
 
 
-def core_consistency(T, factors) -> float:
-    """CORCONDIA, the core consistency diagnostic (Bro and Kiers 2003), in percent:
+def core_consistency(T: Any, factors: Any) -> float:
+    """CORCONDIA, the core consistency diagnostic (Bro and Kiers 2003), in percent::
 
         100 (1 - |G - I|^2 / |I|^2),  G = argmin_G |T - G x_1 A_1 ... x_d A_d|,
 
@@ -190,6 +244,18 @@ def core_consistency(T, factors) -> float:
 
     G is T times the pseudoinverses of the factors, one mode at a time: no Kronecker product is made, and a sparse T
     stays sparse. Factors of deficient rank are allowed.
+
+    Parameters
+    ----------
+    T : array-like or SparseTensor
+        The data.
+    factors : Result, list of arrays of shape (dim, rank), or pair (W, H)
+        The model.
+
+    Returns
+    -------
+    float
+        At most 100.
 
     Examples
     --------
@@ -274,6 +340,17 @@ def fibers(coords: np.ndarray, modes: list[int]) -> tuple[np.ndarray, np.ndarray
 class Uniqueness:
     """What Kruskal's condition says of a CP model; `str()` of it is a sentence.
 
+    Attributes
+    ----------
+    rank : int
+        The number of components.
+    kruskal_ranks : tuple of int
+        Of each factor.
+    unique : bool or None
+        Up to order and scale of the components; None where it is not known.
+    collinear : int or None
+        A mode without which the components are linearly dependent.
+
     Examples
     --------
     >>> import partwise as pw
@@ -321,12 +398,24 @@ class Uniqueness:
         )
 
 
-def uniqueness(factors, *, tol: float = 1e-8) -> Uniqueness:
+def uniqueness(factors: Any, *, tol: float = 1e-8) -> Uniqueness:
     """Whether a CP model has other components that give the same tensor: it has not if the Kruskal ranks of its d
     factors add up to `2 rank + d - 1` (Kruskal 1977; Sidiropoulos and Bro 2000 for any order), and it has if without
     one of its modes the components are linearly dependent (Liu and Sidiropoulos 2001).
 
     It is of the model without structures: nonnegative factors may be unique where these conditions do not say so.
+
+    Parameters
+    ----------
+    factors : Result, list of arrays of shape (dim, rank), or pair (W, H)
+        The model.
+    tol : float
+        As in `kruskal_ranks`.
+
+    Returns
+    -------
+    Uniqueness
+        `unique`, `kruskal_ranks`, and a sentence as `str()`.
 
     Examples
     --------
@@ -347,13 +436,25 @@ def uniqueness(factors, *, tol: float = 1e-8) -> Uniqueness:
     return Uniqueness(rank, ranks, unique=(order > 2 and sum(ranks) >= 2 * rank + order - 1) or None)
 
 
-def kruskal_ranks(factors, *, tol: float = 1e-8) -> tuple[int, ...]:
+def kruskal_ranks(factors: Any, *, tol: float = 1e-8) -> tuple[int, ...]:
     """For each factor the largest k such that any k of its columns are linearly independent: such that the least
     singular value of any k columns, scaled to norm 1, is above `tol` (for factors in single precision take 1e-5).
 
     Found by trying all sets of k columns, up to 20,000 of them for one k. Where there are more, which may be at ranks
     above 16, the answer is a lower bound: the largest k whose sets were tried, or 1 / (the largest cosine between two
     columns), if that is more.
+
+    Parameters
+    ----------
+    factors : Result, list of arrays of shape (dim, rank), or pair (W, H)
+        The model.
+    tol : float
+        The least singular value of columns that count as independent.
+
+    Returns
+    -------
+    tuple of int
+        One for each factor.
 
     Examples
     --------

@@ -45,18 +45,18 @@ LOADINGS = "loadings"
 
 
 def nmf(  # noqa: PLR0913  # as scanpy's tools have it
-    adata,
+    adata: Any,
     n_components: int,
     *,
     layer: str | None = None,
-    loss="kl",
-    mask_var=AUTO,
+    loss: Any = "kl",
+    mask_var: Any = AUTO,
     key_added: str = "nmf",
-    normalize=AUTO,
-    random_state=0,
+    normalize: Any = AUTO,
+    random_state: Any = 0,
     copy: bool = False,
-    **settings,
-):
+    **settings: Any,
+) -> Any:
     """Gene expression programs of cells, by nonnegative matrix factorization: `X ~ W H`.
 
     Parameters
@@ -132,7 +132,7 @@ def nmf(  # noqa: PLR0913  # as scanpy's tools have it
     return adata if copy else None
 
 
-def project(adata, reference, *, key: str = "nmf", layer: str | None = None, copy: bool = False):
+def project(adata: Any, reference: Any, *, key: str = "nmf", layer: str | None = None, copy: bool = False) -> Any:
     """The weights of new cells in programs that `nmf` found in others, which stay as they are.
 
     Parameters
@@ -180,7 +180,7 @@ def project(adata, reference, *, key: str = "nmf", layer: str | None = None, cop
     return adata if copy else None
 
 
-def top_genes(adata, n_genes: int = 20, *, key: str = "nmf", relevance: float = 0.3):
+def top_genes(adata: Any, n_genes: int = 20, *, key: str = "nmf", relevance: float = 0.3) -> Any:
     """The genes that tell most of each program, one program a column.
 
     Genes are in the order of `relevance * log(h) + (1 - relevance) * log(h / p)`, h being the share of a gene in the

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -76,7 +76,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     any_order: ClassVar[bool] = False  # of X
 
-    def fit(self, X, y=None, *, sample_weight=None, mask=None, weights=None):
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, mask: Any = None, weights: Any = None) -> Self:
         """Learn the parts of X; the parameters are those of `fit_transform`.
 
         Returns
@@ -86,7 +86,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.fit_transform(X, sample_weight=sample_weight, mask=mask, weights=weights)
         return self
 
-    def transform(self, X, *, mask=None, weights=None):
+    def transform(self, X: Any, *, mask: Any = None, weights: Any = None) -> Any:
         """The weights of other samples with the parts held: each sample on its own, from what is observed of it, in the
         scale of `fit_transform`. Samples of a tensor are slices along its first mode.
 
@@ -107,7 +107,9 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         counts = {"missing": self.missing, "mask": mask, "weights": weights}
         return self._in_scale(projected_rows(X, *self._held(X), counts, **self._course))
 
-    def score(self, X, y=None, *, sample_weight=None, mask=None, weights=None) -> float:
+    def score(
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, mask: Any = None, weights: Any = None
+    ) -> float:
         """The share of X that the parts explain, with the weights that `transform` finds: `1 - loss / null loss`, which
         is `1 - |X - W H|^2 / |X|^2` for least squares and the explained share of the deviance (D^2) for KL. 1 is best.
 
@@ -187,7 +189,7 @@ class MatrixModel(Model):
         self.reconstruction_err_ = result.relative_error * result.data_norm
         return result.W
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: Any) -> Any:
         """`X @ components_`, for X of shape (n_samples, n_components)."""
         check_is_fitted(self)
         return data_from(X, (self.components_.T,))

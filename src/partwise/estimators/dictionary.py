@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from ..data.names import modes_of
 from ..structures import NonNegative, Sparse, Structure, UnitNorm
@@ -14,7 +16,7 @@ from .sklearn_private import Interval, fit_context
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Dictionary(MatrixModel):
-    """Atoms of norm 1, of which every sample is a combination of a few:
+    """Atoms of norm 1, of which every sample is a combination of a few::
 
         minimise 1/2 |X - W H|^2  over  |H[k, :]| = 1 and at most `nonzeros` nonzeros in each row of W.
 
@@ -69,7 +71,7 @@ class Dictionary(MatrixModel):
         Everything known about the fit: history, certificate, why the run ended.
     n_features_in_ : int
         Features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, where X has any.
 
     Examples
@@ -101,7 +103,9 @@ class Dictionary(MatrixModel):
     }
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X, y=None, *, sample_weight=None, mask=None, weights=None):
+    def fit_transform(
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, mask: Any = None, weights: Any = None
+    ) -> np.ndarray:
         """Learn the atoms and return the codes of X, (n_samples, n_components)."""
         checked = self._validated(X, mask, weights)
         atoms = UnitNorm(per="component")

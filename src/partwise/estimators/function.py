@@ -1,5 +1,7 @@
 """The function form of `NMF`, as scikit-learn has one."""
 
+from typing import Any
+
 import numpy as np
 
 from ..data.validation import checked_data
@@ -18,8 +20,16 @@ from .sklearn_private import check_parameters, validate_params
     prefer_skip_nested_validation=False,
 )
 def non_negative_factorization(
-    X, W=None, H=None, n_components=None, *, update_H=True, mask=None, weights=None, **params
-):
+    X: Any,
+    W: Any = None,
+    H: Any = None,
+    n_components: Any = None,
+    *,
+    update_H: bool = True,
+    mask: Any = None,
+    weights: Any = None,
+    **params: Any,
+) -> tuple[np.ndarray, np.ndarray, int]:
     """`sklearn.decomposition.non_negative_factorization`: the function form of `NMF`.
 
     Parameters

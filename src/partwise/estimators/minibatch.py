@@ -108,24 +108,24 @@ class MiniBatchNMF(NMF):
 
     def __init__(
         self,
-        n_components="auto",
+        n_components: int | str | None = "auto",
         *,
-        init=None,
-        batch_size=1024,
-        beta_loss="frobenius",
-        tol=1e-4,
-        max_no_improvement=10,
-        max_iter=200,
-        alpha_W=0.0,
-        alpha_H="same",
-        l1_ratio=0.0,
-        forget_factor=0.7,
-        fresh_restarts=False,
-        fresh_restarts_max_iter=30,
-        transform_max_iter=None,
-        random_state=None,
-        verbose=0,
-    ):
+        init: Any = None,
+        batch_size: int = 1024,
+        beta_loss: str | float = "frobenius",
+        tol: float = 1e-4,
+        max_no_improvement: int | None = 10,
+        max_iter: int = 200,
+        alpha_W: float = 0.0,
+        alpha_H: float | str = "same",
+        l1_ratio: float = 0.0,
+        forget_factor: float = 0.7,
+        fresh_restarts: bool = False,
+        fresh_restarts_max_iter: int = 30,
+        transform_max_iter: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.init = init
         self.batch_size = batch_size
@@ -143,13 +143,13 @@ class MiniBatchNMF(NMF):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y=None, **params):
+    def fit(self, X: Any, y: Any = None, **params: Any) -> MiniBatchNMF:
         """Learn the parts of X, batch by batch; W and H as in `fit_transform`."""
         self.fit_transform(X, **params)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X, y=None, W=None, H=None):
+    def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> np.ndarray:
         """Learn the parts of X and return W, (n_samples, n_components); W and H: the start, with init="custom"."""
         checked = self._in_memory(X)
         n_samples = checked.shape[0]
@@ -171,7 +171,7 @@ class MiniBatchNMF(NMF):
         return W
 
     @fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X, y=None, W=None, H=None):
+    def partial_fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> MiniBatchNMF:
         """Take X as one more batch of a stream; H: where to start, with init="custom", in the first call alone."""
         begun = hasattr(self, "components_")
         checked = self._in_memory(X, reset=not begun)
@@ -195,7 +195,7 @@ class MiniBatchNMF(NMF):
         limit = self.max_iter if self.transform_max_iter is None else self.transform_max_iter
         return {"solver": "auto", "max_iter": limit, "tol": self.tol, "random_state": self.random_state}
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:  # type: ignore[override]
         """The best W for X with the parts held, each row on its own."""
         check_is_fitted(self)
         return super().transform(X)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -114,7 +114,7 @@ class NMF(MatrixModel):
         With n_components="auto", what speaks for this number: `sentence`, `table`, `plot.curve()`, `report(path)`.
     n_features_in_ : int
         Features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, where X has any.
 
     Examples
@@ -170,7 +170,9 @@ class NMF(MatrixModel):
         "structure_H": [str, Structure, None],
     }
 
-    def fit(self, X, y=None, *, sample_weight=None, mask=None, weights=None, **params):
+    def fit(
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, mask: Any = None, weights: Any = None, **params: Any
+    ) -> Self:
         """Learn the parts of X. The other parameters are those of `fit_transform`, W and H too.
 
         Returns
@@ -181,7 +183,17 @@ class NMF(MatrixModel):
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X, y=None, W=None, H=None, *, sample_weight=None, mask=None, weights=None):
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        W: Any = None,
+        H: Any = None,
+        *,
+        sample_weight: Any = None,
+        mask: Any = None,
+        weights: Any = None,
+    ) -> np.ndarray:
         """Learn the parts of X and return W, (n_samples, n_components).
 
         Parameters

@@ -128,7 +128,9 @@ class NTF(Model):
     any_order: ClassVar[bool] = True
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X, y=None, *, sample_weight=None, mask=None, weights=None):
+    def fit_transform(
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, mask: Any = None, weights: Any = None
+    ) -> np.ndarray:
         """Learn the parts of X and return the first factor with the weights, `factors_[0] * weights_`.
 
         Parameters
@@ -153,14 +155,14 @@ class NTF(Model):
             "modes": self.modes,
             **counting(shape, mask, weights, sample_weight),
         }
-        rank = given_rank(self.init) if self.n_components == "auto" else self.n_components
+        rank: Any = given_rank(self.init) if self.n_components == "auto" else self.n_components
         rank, start, selection = select_if_open(self, X, rank, self.init, model)
         scale = "balanced" if isinstance(self.normalize, bool | np.bool_) else self.normalize
         result = self._fitted(X, rank, start, {**model, "normalize": scale})
         self.selection_ = selection
         return self._learn(result)
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: Any) -> np.ndarray:
         """Slices from weights of shape (n_samples, n_components), as `transform` gives them: an array of the order of
         the data."""
         check_is_fitted(self)

@@ -75,6 +75,11 @@ class Init(ABC):
 class Given(Init):
     """Factors in the user's units, tall; None where the user gave none (a fixed factor needs none).
 
+    Parameters
+    ----------
+    factors : tuple of ndarray or None
+        One for each mode, (dim, rank).
+
     Examples
     --------
     >>> import numpy as np, partwise as pw

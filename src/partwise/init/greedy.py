@@ -17,6 +17,11 @@ FLOOR = 1e-2  # of the mean of a factor: zeros under losses that cannot leave th
 class GreedyLS(Init):
     """Parts of a least-squares fit, one at a time, with `rounds` of alternation after each.
 
+    Parameters
+    ----------
+    rounds : int
+        Alternating rounds over all parts after each new one.
+
     Examples
     --------
     >>> import partwise as pw

@@ -14,11 +14,15 @@ SMALLEST = 1e-6  # entries below this become 0
 
 @dataclass(frozen=True)
 class NNDSVD(Init):
-    """The dominant nonnegative part of each singular pair. `fill`: what its zeros become, nothing ("zeros"), the
-    mean of X ("mean"), or random numbers about a hundredth of it ("random").
+    """The dominant nonnegative part of each singular pair.
 
     Numbers are those of scikit-learn where the largest entry of X is 1; `sqrt(max(X))` is the unit of a factor
     here, so that the start does not depend on the units of X.
+
+    Parameters
+    ----------
+    fill : "zeros", "mean" or "random"
+        What zeros become: nothing, the mean of X, or random numbers about a hundredth of it.
 
     Examples
     --------

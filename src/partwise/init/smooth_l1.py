@@ -23,6 +23,13 @@ class SmoothL1(Init):
     Where one factor is held, every row of the other goes its own way, from equal weights. Where a factor is to be 0/1
     its parts are rounded at half of their largest entry, or at 1/2 where the other is held.
 
+    Parameters
+    ----------
+    stages : int
+        Losses on the way to L1.
+    sweeps : int
+        Sweeps over both factors for each.
+
     Examples
     --------
     >>> import partwise as pw

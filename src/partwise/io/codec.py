@@ -237,7 +237,7 @@ def check_history(history: tuple) -> None:
     if not history or [record.n_iter for record in history] != list(range(len(history))):
         raise ArchiveError("its history is empty, or has holes")
     if any(math.isnan(value) for record in history for value in record) or not 0 <= history[-1].time < math.inf:
-        raise ArchiveError("its history has something else than numbers")
+        raise ArchiveError("its history has entries that are not numbers")
 
 
 READERS = {

@@ -32,6 +32,15 @@ class LazyMatrix(Source):
     """A matrix in a file, of which some rows are in memory at a time: what `partwise.factorize` and `partwise.NMF` take
     for X, from `partwise.open`.
 
+    Parameters
+    ----------
+    rows : object
+        What reads some rows of the file at a time; `partwise.open` makes it.
+    memory : float
+        Bytes to use at most.
+    about : Table
+        Names and shape, as the file has them.
+
     Examples
     --------
     >>> import numpy as np, pathlib, tempfile

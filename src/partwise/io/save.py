@@ -163,7 +163,7 @@ def as_stated(modes, shape: tuple[int, ...]) -> tuple[Mode, ...]:
     try:
         return checked_modes(modes, shape)
     except (TypeError, ValueError) as error:
-        raise ArchiveError(f"what it says of the modes cannot be: {error}") from error
+        raise ArchiveError(f"its modes are not valid: {error}") from error
 
 
 def check_factors(factors: Factors) -> None:

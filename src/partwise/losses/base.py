@@ -63,8 +63,8 @@ class Loss(ABC):
         return np.vectorize(self.value, otypes=[np.float64])(X, Y)
 
     def null(self, mean: float) -> float:
-        """The null model, a constant, whose loss a fit is compared with, given the mean of |X|: 0, so that its loss is
-        the size of X, or the best constant where 0 would not do."""
+        """The null model, a constant, whose loss a fit is compared with, given the mean of `|X|`: 0, so that its
+        loss is the size of X, or the best constant where 0 would not do."""
         return 0.0
 
     def in_units(self, exponent: int) -> Loss:

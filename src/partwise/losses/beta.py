@@ -313,6 +313,11 @@ class Beta(Divergence):
     """The beta-divergence `x^beta / (beta (beta - 1)) + y^beta / beta - x y^(beta - 1) / (beta - 1)`, for any beta: 2
     is least squares, 1 Kullback-Leibler, 0 Itakura-Saito.
 
+    Parameters
+    ----------
+    beta : float
+        Any number; below 1 small entries count more, 0 and less need X > 0.
+
     Examples
     --------
     >>> import partwise as pw
@@ -334,6 +339,16 @@ class Beta(Divergence):
 
 def divergence_of(beta: float) -> Divergence:
     """The beta-divergence of this beta, by its name where it has one.
+
+    Parameters
+    ----------
+    beta : float
+        Any number.
+
+    Returns
+    -------
+    Divergence
+        `Frobenius()` for 2, `KL()` for 1, `ItakuraSaito()` for 0, else `Beta(beta)`.
 
     Examples
     --------

@@ -36,6 +36,11 @@ class Huber(Loss):
     zeros say little of the noise, and only those of nonzero entries count. It is at least a thousandth of the median
     nonzero entry. The result has the loss with the delta that was found.
 
+    Parameters
+    ----------
+    delta : float, optional
+        Where a residual begins to count by its size, in the units of X; None: estimated.
+
     Examples
     --------
     >>> import partwise as pw

@@ -17,7 +17,10 @@ from .expansions import L1Expansion
 class L1(Loss):
     """`sum |x - y|`: large errors do not count more than their size, so a few gross ones are left alone.
 
-    `zero_weight`, between 0 and 1, is what an error under a zero of X counts: with 0 zeros are missing entries.
+    Parameters
+    ----------
+    zero_weight : float
+        What an error under a zero of X counts, between 0 and 1; with 0 zeros are missing entries.
 
     Examples
     --------

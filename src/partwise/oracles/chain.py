@@ -4,6 +4,7 @@ tensors `min <Q, x_1 o ... o x_d>`, one vector for each mode."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,19 @@ ROUNDING = 1e-13  # of |Q|: a difference that is none
 @dataclass(frozen=True, eq=False)
 class Atom:
     """An answer to `min u' Q v`, and how good it is: no nonnegative unit vectors give less than `bound`.
+
+    Attributes
+    ----------
+    vectors : tuple of ndarray
+        One for each mode; of a matrix also `u` and `v`.
+    value : float
+        What they give.
+    bound : float
+        No vectors give less; minus infinity where nothing is known.
+    status : str
+        "closed": value and bound agree to the gap asked for; "open"; "not certified": too large for a bound.
+    stage : str
+        Where the bound comes from.
 
     Examples
     --------
@@ -182,7 +196,9 @@ def vertex(P: Target, gap: float) -> Atom:
     return Atom(vectors, -largest, -bound, "closed" if bound - largest <= gap * abs(largest) else "open", "entries")
 
 
-def rank_one(Q, symmetric: bool = False, *, method: str = "chain", gap: float = GAP, random_state=0) -> Atom:
+def rank_one(
+    Q: Any, symmetric: bool = False, *, method: str = "chain", gap: float = GAP, random_state: Any = 0
+) -> Atom:
     """The nonnegative unit vectors with the least `u' Q v`, and a bound: none have less. A tensor has one for each
     mode, and `<Q, x_1 o ... o x_d>` is least.
 

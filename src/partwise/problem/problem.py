@@ -57,6 +57,25 @@ class Problem:
     of factors that are all tall, (dim, rank). `partwise.factorize` makes one, in units where the largest entry of X is
     near 1, and hands it to the start and to the solver.
 
+    Parameters
+    ----------
+    data : Data
+        X, in units where its largest entry is near 1.
+    loss : Loss
+        The loss of an entry.
+    structures : tuple of Structure
+        One for each mode, bound to (dim, rank).
+    rank : int
+        The number of parts.
+    exponents : tuple of int
+        A factor here times 2**exponent is the factor the user knows.
+    weight_exponent : float
+        Weights of entries here times 2**this are those the user knows.
+    row_units : tuple
+        Units of the rows of each factor, None where they are those of the user.
+    null_fit : float, optional
+        The loss of the null model, where the data do not tell it because of these units.
+
     Examples
     --------
     >>> import partwise as pw

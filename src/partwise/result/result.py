@@ -36,6 +36,47 @@ from .transform import data_from, transformed
 class Result:
     """Parts and how they came about, in the user's units. It never holds X.
 
+    Attributes
+    ----------
+    factors : tuple of ndarray
+        The factors, tall, (dim, rank); of a matrix also `W` and `H`.
+    objective : float
+        Loss and penalties.
+    fit : float
+        The loss alone.
+    relative_error : float
+        The error over `data_norm`: `|X - W H| / |X|` for least squares.
+    data_norm : float
+        The error of the null model: of 0 for least squares and L1, else of the mean of X.
+    status : str
+        Why the run ended: "converged", "max_iter", "target", "time_limit", "callback", "interrupted" or "stalled".
+    history : tuple of Record
+        Iteration, time, objective and stationarity, from the start on.
+    certificate : Certificate
+        Whether the factors are feasible and the run has converged.
+    loss : Loss
+        The loss that was minimised.
+    structures : tuple of Structure
+        As they were stated.
+    solver, reason : str
+        What ran, and why it was taken.
+    objectives : tuple of float
+        The final objective of every start.
+    details : dict
+        What else the solver tells of the run.
+    symmetric : bool or str
+        True or "off-diagonal" where all factors are one.
+    modes : tuple of Mode
+        Names and labels of the modes of X, where they are known.
+    n_missing : int
+        Entries of X that are missing, or have weight 0.
+    weighted : bool
+        Whether entries that count do so by weights that differ.
+    provenance : Provenance or None
+        What was called, of which data, and when.
+    compile_seconds : float
+        Time to get kernels ready, which the times of `history` leave out.
+
     Examples
     --------
     >>> import partwise as pw
@@ -122,7 +163,7 @@ class Result:
             )
         return model_of(self.factors)
 
-    def transform(self, X, *, mask=None, weights=None, missing: str | None = "nan") -> np.ndarray:
+    def transform(self, X: Any, *, mask: Any = None, weights: Any = None, missing: str | None = "nan") -> np.ndarray:
         """The first factor for new rows of X, or slices along its first mode, with the other factors held: each row on
         its own, from what is observed of it, with the loss and the structure of this result and in its scale.
 
@@ -149,7 +190,7 @@ class Result:
         """
         return transformed(self, X, modes_of(X), {"missing": missing, "mask": mask, "weights": weights})
 
-    def inverse_transform(self, W) -> np.ndarray:
+    def inverse_transform(self, W: Any) -> np.ndarray:
         """`W H` for weights of shape (n_samples, rank), as `transform` gives them; for a tensor, slices of it.
 
         Examples
@@ -168,7 +209,7 @@ class Result:
         From a frame, an AnnData object, an xarray.DataArray, a file, or `modes=`; see also `modes`."""
         return tuple(mode.labels for mode in self.modes) or (None,) * len(self.shape)
 
-    def impute(self, X, missing: str | None = "nan", mask=None, weights=None):
+    def impute(self, X: Any, missing: str | None = "nan", mask: Any = None, weights: Any = None) -> Any:
         """X with its missing entries filled in by the model, all others as they are.
 
         Parameters
@@ -207,7 +248,7 @@ class Result:
             )
         return filled
 
-    def to_tensorly(self):
+    def to_tensorly(self) -> Any:
         """The model as a CP tensor of TensorLy, which has to be installed: factors with columns of norm 1, and
         `weights`."""
         try:
@@ -248,7 +289,7 @@ class Result:
         """Whether the run ended because `tol` was reached; see `status`."""
         return self.status == "converged"
 
-    def certify(self, X, one_more: bool = False) -> Optimality:
+    def certify(self, X: Any, one_more: bool = False) -> Optimality:
         """How far the fit is from the best any factorization of this rank could reach (needs the data); `one_more`: and
         how much any one more part could gain, with the present parts held.
 
@@ -287,7 +328,7 @@ class Result:
         `.features()`, `.codes(labels)`, `.modes()`, `.residual(X)`, `.convergence()`, `.path()`."""
         return Plots(self)
 
-    def report(self, path, **options) -> Path:
+    def report(self, path: Any, **options: Any) -> Path:
         """Write a page about this result, one file that needs no network and no scripts: what was asked, what was
         found, who has it, how good it is, how the run went, and where it comes from.
 
@@ -333,7 +374,7 @@ class Result:
         """
         return replace(self, factors=tuple(kernels.of(A).to_numpy(A) for A in self.factors))
 
-    def save(self, path) -> Path:
+    def save(self, path: Any) -> Path:
         """Write everything to one file, arrays and JSON, that `partwise.load` reads back exact to the bit.
 
         Examples

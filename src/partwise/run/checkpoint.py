@@ -93,7 +93,7 @@ def check_place(path: Path, kind: str = "checkpoint") -> None:
     if not os.access(place.parent, os.W_OK):
         raise ValueError(f"the checkpoint {path} cannot be written: {place.parent} is not a folder to write in")
     if place.exists() and place.stat().st_size and kind_of(place) != kind:
-        raise ValueError(f"the checkpoint {path} would replace a file that is none: name another, or delete it first")
+        raise ValueError(f"the checkpoint {path} would replace another kind of file: name another, or delete it first")
 
 
 def read_checkpoint(path: str | Path, identity: dict[str, Any], problem: Problem, solver: Solver) -> Snapshot:
@@ -104,7 +104,7 @@ def read_checkpoint(path: str | Path, identity: dict[str, Any], problem: Problem
         snapshot = decode(about.get("snapshot"), arrays)
         check_snapshot(snapshot, problem, solver)
     except Exception as error:
-        raise ArchiveError(f"{path} holds no whole snapshot: {error}") from error
+        raise ArchiveError(f"{path} holds no complete snapshot: {error}") from error
     return snapshot
 
 
@@ -130,7 +130,7 @@ def check_snapshot(snapshot: Snapshot, problem: Problem, solver: Solver) -> None
     check_history(snapshot.history)
     over, best = len(snapshot.objectives), snapshot.best
     if len(snapshot.iterations) != over or (best is None) != (over == 0) or min(snapshot.iterations, default=0) < 0:
-        raise ArchiveError("it does not say how the starts ended that are over")
+        raise ArchiveError("it does not say how finished starts ended")
     if not 0 <= snapshot.correction < math.inf or any(map(math.isnan, snapshot.objectives)):
         raise ArchiveError("its objectives are not numbers")
     if best is not None:
@@ -139,7 +139,7 @@ def check_snapshot(snapshot: Snapshot, problem: Problem, solver: Solver) -> None
         state = solver.init(problem, best.factors, 1.0, np.random.RandomState(0))
         fault = unlike(best.details, solver.details(problem, state), problem, "details")
         if fault or math.isnan(best.fit) or best.status not in STATUSES:
-            raise ArchiveError(f"its best start is not one: {fault or 'how it ended is not known'}")
+            raise ArchiveError(f"its best start is not valid: {fault or 'how it ended is not known'}")
 
 
 def check_random(random: tuple) -> None:
@@ -147,7 +147,7 @@ def check_random(random: tuple) -> None:
     kind, key, place, *gauss = random
     fresh: Any = np.random.RandomState(0).get_state()
     if list(map(type, random)) != list(map(type, fresh)) or not 0 <= place <= len(fresh[1]):
-        raise ArchiveError("its state of the random numbers is not one")
+        raise ArchiveError("its random state is not valid")
     np.random.RandomState().set_state((kind, key, place, *gauss))
 
 

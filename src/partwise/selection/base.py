@@ -29,6 +29,23 @@ MEAN = 0.01  # share of the mean in the background, which is never 0
 class Outcome:
     """What the fits of one split at one rank tell: the losses of entries left out, what they count, and the factors.
 
+    Attributes
+    ----------
+    factors : tuple of factors
+        Of each fit, in the user's units: the next rank starts from them.
+    held_out : ndarray of shape (n_groups,)
+        Loss of the held-out entries, summed over groups of samples.
+    counted : ndarray of shape (n_groups,)
+        What these entries count.
+    training, n_training : float
+        Loss of the entries fitted, all fits together, and how many these are.
+    chi_square, expected : float
+        Pearson's, of the held-out entries, and what to expect of counts.
+    seconds : float
+        What the fits took.
+    fits : float
+        Fits of data as large as X that have the work of these.
+
     Examples
     --------
     >>> import partwise as pw
@@ -99,6 +116,21 @@ class Method(ABC):
 @dataclass(frozen=True, eq=False)
 class Test:
     """Entries to predict, and what their losses count.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of X.
+    places : ndarray of int
+        Entries to predict, counted through an array of this shape, the last mode fastest, in order.
+    values, weights : ndarray
+        What is there, and what it counts.
+    largest : ndarray or float
+        What each of them may be predicted to be at most, by absolute value.
+    mean : float
+        Of the entries fitted.
+    exponent : int
+        Losses are told in units of 2**this.
 
     Examples
     --------

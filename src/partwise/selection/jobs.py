@@ -62,7 +62,7 @@ class Jobs:
         """The outcomes of `fit(*arguments)` for all keys; raises `Interrupted` after Ctrl-C, when `done` has those that
         were finished. `could_be`: whether what a file has for one of them can be its outcome."""
         if wrong := [key for key in tasks if key in self.done and not could_be(self.done[key])]:
-            raise ArchiveError(f"{self.resumed} holds no whole list of fits: what it has for {wrong[0]!r} cannot be")
+            raise ArchiveError(f"{self.resumed} holds no complete list of fits: what it has for {wrong[0]!r} cannot be")
         waiting = {key: arguments for key, arguments in tasks.items() if key not in self.done}
         run = self.in_processes if self.n_jobs > 1 and len(waiting) > 1 else self.in_turn
         for key, outcome in run(fit, waiting):
@@ -131,5 +131,5 @@ def read_outcomes(path: str | Path, identity: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(outcomes, dict):
             raise ArchiveError("it is something else")
     except Exception as error:
-        raise ArchiveError(f"{path} holds no whole list of fits: {error}") from error
+        raise ArchiveError(f"{path} holds no complete list of fits: {error}") from error
     return outcomes

@@ -111,7 +111,7 @@ class Counts(Resample):
         values = values[weights > 0]
         if not np.all((values >= 0) & (values == np.rint(values)) & (values < MOST_COUNT)):
             raise ValueError(
-                "resample='counts' draws counts anew, and X has entries that are none: whole numbers from 0 to 2^53 "
+                "resample='counts' redraws counts, and X has entries that are not counts: whole numbers from 0 to 2^53 "
                 "are needed. Use resample='rows', or 'noise', which changes entries by up to 3%."
             )
 

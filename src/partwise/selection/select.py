@@ -43,16 +43,16 @@ SPLITS, PATH, STARTS, LAST = range(4)  # what seeds are for
 
 
 def select_rank(  # noqa: PLR0913  # the one place where everything about a search can be said
-    X,
+    X: Any,
     ranks: int | Sequence[int] | None = None,
     *,
-    loss="frobenius",
-    structure_W=None,
-    structure_H=None,
-    structures=None,
+    loss: Any = "frobenius",
+    structure_W: Any = None,
+    structure_H: Any = None,
+    structures: Any = None,
     missing: str | None = "nan",
-    mask=None,
-    weights=None,
+    mask: Any = None,
+    weights: Any = None,
     method: str | Method = "auto",
     n_repeats: int = 3,
     n_starts: int = 5,
@@ -60,10 +60,10 @@ def select_rank(  # noqa: PLR0913  # the one place where everything about a sear
     patience: int = 2,
     n_jobs: int | None = None,
     progress: bool | None = None,
-    checkpoint=None,
-    resume=None,
-    random_state=0,
-    **words,
+    checkpoint: Any = None,
+    resume: Any = None,
+    random_state: Any = 0,
+    **words: Any,
 ) -> RankSelection:
     """How many parts X has: as many as predict entries that were left out, and of these as many as come again.
 

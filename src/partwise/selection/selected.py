@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,27 @@ from .stability import Stability
 
 class RankRow(NamedTuple):
     """One rank tried; NaN where a column does not apply, or was not looked at.
+
+    Attributes
+    ----------
+    rank : int
+        The number of parts.
+    held_out, se : float
+        Mean loss of an entry that was left out, and its standard error over samples.
+    excess, excess_se : float
+        How much more that is than at the best rank, and its standard error: samples are paired.
+    training : float
+        Mean loss of an entry that was fitted.
+    stability, weakest : float
+        Mean silhouette of the parts of random starts, and the least of them.
+    ic1 : float
+        Information criterion of Bai and Ng (2002).
+    core_consistency : float
+        CORCONDIA, in percent, for tensors.
+    fits : float
+        Fits of data as large as X.
+    seconds : float
+        What they took.
 
     Examples
     --------
@@ -71,6 +92,43 @@ DIGITS, MOST_DECIMALS = (
 @dataclass(frozen=True, eq=False, repr=False)
 class RankSelection:
     """A number of parts, and what speaks for it; see `partwise.select_rank`.
+
+    Attributes
+    ----------
+    rank : int
+        The number of parts taken.
+    best : int
+        The rank with the lowest held-out loss.
+    near : int
+        The fewest parts within 1% of its drop.
+    window : tuple of int
+        Ranks tried from the fewest parts within 5% of the drop to the best.
+    table : tuple of RankRow
+        One row for each rank tried.
+    curves : ndarray of shape (repeats, ranks)
+        Mean held-out loss of an entry.
+    candidates : tuple of int
+        Ranks that would have been tried.
+    dispersion : float
+        Variance of counts over their mean, of entries left out; NaN where X holds none.
+    result : Result or None
+        The fit of X at this rank; None after Ctrl-C.
+    stability : Stability or None
+        Of random starts at this rank; None for one part, and where none were compared.
+    method : str
+        How entries were left out.
+    loss : Loss
+        The loss of all fits.
+    shape : tuple of int
+        The shape of X.
+    n_starts : int
+        Random starts compared at each rank looked at.
+    share : float
+        The share of entries left out, where the method leaves it open.
+    random_state : int or None
+        The seed, where it was given as a number.
+    status : str
+        "complete" or "interrupted".
 
     Examples
     --------
@@ -187,7 +245,7 @@ class RankSelection:
         """Pictures: `selection.plot.curve()` and `.stability()`."""
         return Plots(self)
 
-    def report(self, path, **options) -> Path:
+    def report(self, path: Any, **options: Any) -> Path:
         """Write one HTML page with the sentence, the curve, the table and the parts.
 
         Parameters
@@ -205,7 +263,7 @@ class RankSelection:
 
         return write_selection_report(self, path, **options)
 
-    def save(self, path) -> Path:
+    def save(self, path: Any) -> Path:
         """Write everything to one file that `partwise.load` reads back exact to the bit.
 
         Returns

@@ -47,7 +47,7 @@ class Setting:
         """From what the user says: `structures` is structure_W, structure_H and the list of them, `counts` what
         entries count."""
         if own := [name for name in words if name in OWN]:
-            raise TypeError(f"{listed(own)} cannot be said here: it is not the same for all fits")
+            raise TypeError(f"{listed(own)} cannot be stated here: it is not the same for all fits")
         given = observed(X, **counts)
         stated = stated_structures(len(given.data.shape), *structures)
         modes = checked_modes(words.pop("modes", None), given.data.shape) or modes_of(X)

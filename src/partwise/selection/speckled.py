@@ -63,6 +63,11 @@ class Speckled(Method):
     Where X is sparse and that would be more than 5 million, it is a share of the nonzeros, and about as many zeros that
     stand for all; nonzeros that are left then count for those hidden.
 
+    Parameters
+    ----------
+    blocks : bool
+        Whether to hide blocks of neighbouring entries, where these are alike: spectra, images.
+
     Examples
     --------
     >>> import partwise as pw

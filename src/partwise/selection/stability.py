@@ -51,6 +51,29 @@ class Part(NamedTuple):
 class Stability:
     """How far parts come again from start to start; see `partwise.stability`.
 
+    Attributes
+    ----------
+    result : Result
+        The reference: the best of the runs or, where data were resampled, the fit of X as given.
+    parts : tuple of Part
+        One for each part of `result`: `reproduced`, `cosine`, `least`, `silhouette`, `share`.
+    objectives : tuple of float
+        Of all runs, each of its own data.
+    statuses : tuple of str
+        How the runs ended, as `Result.status`.
+    n_compared : int
+        Runs that the reference was compared with.
+    n_asked : int
+        Runs that were asked for; there are fewer after Ctrl-C.
+    labels : ndarray of shape (n_runs, n_samples)
+        The part with most of each sample, -1 if not known; no columns: not kept.
+    resample : str or None
+        What differed between the runs besides their starts.
+    consensus : Result or None
+        The median parts held, the first factor fitted to them.
+    without_consensus : str
+        Why there is none.
+
     Examples
     --------
     >>> import partwise as pw
@@ -266,7 +289,7 @@ class Stability:
         """Pictures: `stability.plot.parts()`, `.consensus()`."""
         return StabilityPlots(self)
 
-    def save(self, path) -> Path:
+    def save(self, path: Any) -> Path:
         """Write everything to one file, arrays and JSON, that `partwise.load` reads back exact to the bit.
 
         Examples
@@ -356,23 +379,23 @@ class Study:
 
 
 def stability(  # noqa: PLR0913  # what `factorize` is told, and how often
-    X,
+    X: Any,
     rank: int,
     *,
     n_runs: int = 20,
-    resample=None,
-    loss="frobenius",
-    structure_W=None,
-    structure_H=None,
-    structures=None,
+    resample: Any = None,
+    loss: Any = "frobenius",
+    structure_W: Any = None,
+    structure_H: Any = None,
+    structures: Any = None,
     missing: str | None = "nan",
-    mask=None,
-    weights=None,
+    mask: Any = None,
+    weights: Any = None,
     n_jobs: int | None = None,
     progress: bool | None = None,
-    checkpoint=None,
-    resume=None,
-    random_state=0,
+    checkpoint: Any = None,
+    resume: Any = None,
+    random_state: Any = 0,
     **words: Any,
 ) -> Stability:
     """Fit X many times and see which parts come again.

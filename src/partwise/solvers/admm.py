@@ -47,11 +47,22 @@ PENALTY = Rule(
 class ADMM(Solver):
     """A search with adaptive penalties, then descent (`PALM`) from the best feasible factors it saw.
 
-    `penalty`: the first penalty of the factors, in units of the rank, for X of norm `rank`: a number, or a tuple of one
-    for each, such as for W and H. None: what measured best, another one for each of several starts. `adapt=False` keeps
-    it as it is. `enough`: penalties stay as they are while the error falls by this share from one window of five
-    iterations to the next. `search`: the most iterations of the search; `patience`: those in which the best error must
-    fall by 0.1%. `replacements`: how often a component that is not needed may be re-initialised.
+    Parameters
+    ----------
+    penalty : float, tuple of float, or None
+        The first penalty of the factors, in units of the rank, for X of norm `rank`: one number, or one for each
+        factor. None: what measured best, another one for each of several starts.
+    adapt : bool
+        Whether penalties adapt.
+    enough : float
+        Penalties stay as they are while the error falls by this share from one window of five iterations to the
+        next.
+    search : int
+        The most iterations of the search.
+    patience : int
+        Iterations in which the best error must fall by 0.1%.
+    replacements : int
+        How often a component that is not needed may be re-initialised.
 
     Examples
     --------

@@ -20,6 +20,17 @@ from ..problem import Factors, Problem
 class Step(NamedTuple):
     """Where a step ended, and what it knows of that without further cost.
 
+    Attributes
+    ----------
+    factors : tuple of ndarray
+        Where the step ended.
+    objective : float
+        `Problem.objective` there.
+    stationarity : float
+        An estimate.
+    done : bool
+        Whether the solver sees no way to go on.
+
     Examples
     --------
     >>> import numpy as np, partwise as pw
@@ -102,7 +113,7 @@ class Solver(ABC):
         fresh = self.init(problem, factors, tol, rng)
         rng.set_state(drawn)
         if fault := unlike(kept, fresh, problem):
-            raise ArchiveError(f"the checkpoint holds a state of {type(self).__name__} that cannot be: {fault}")
+            raise ArchiveError(f"the checkpoint holds a state of {type(self).__name__} that is not valid: {fault}")
         return kept
 
     def details(self, problem: Problem, state: Any) -> dict[str, Any]:

@@ -18,7 +18,16 @@ class GCD(BlockDescent):
     the largest gain in the whole factor at the start (of the row, where rows are problems of their own).
 
     The paper's slips are put right: it updates *while* the gain is above the limit, and a gain is
-    `-s (g + d s / 2)` with the present entries. `updates` caps the work of a row, in multiples of the rank.
+    `-s (g + d s / 2)` with the present entries.
+
+    Parameters
+    ----------
+    eps : float
+        A row is done once no entry gains more than this share of the largest gain.
+    updates : int
+        The most updates of a row, in multiples of the rank.
+    extrapolate : bool
+        Whether to start each update from beyond the last one; undone where the objective would rise.
 
     Examples
     --------

@@ -113,11 +113,25 @@ class Greedy(Solver):
     """One part at a time until the rank is reached, the relative error is at most `target_error`, or no part lowers the
     loss.
 
-    `polish`: alternating rounds over all parts after "each" new one (`rounds` of them) and at the end until the run
-    converges, or at the "end" only, or None for the pure method. `weights`: one for each part ("diagonal"), or, for
-    matrices, one for every pair of a column of W and a row of H ("full"). `prune`: take parts that matter least away
-    again, one at a time, until so many are left. `certify`: prove bounds, to `gap` of a value, where the size of X
-    allows. `keep` the factors of every rank in `result.path`.
+    Parameters
+    ----------
+    polish : "each", "end" or None
+        Alternating rounds over all parts after each new one and at the end until the run converges; at the end
+        only; or the pure method.
+    weights : "diagonal" or "full"
+        One weight for each part, or, for matrices, one for every pair of a column of W and a row of H.
+    rounds : int
+        Alternating rounds after each part.
+    prune : int, optional
+        Take parts that matter least away again, one at a time, until so many are left.
+    target_error : float
+        No more parts once the relative error is at most this.
+    certify : bool
+        Whether to prove bounds, where the size of X allows.
+    gap : float
+        The share of a value to which a bound is proved.
+    keep : bool
+        Whether to keep the factors of every rank in `result.path`.
 
     Examples
     --------

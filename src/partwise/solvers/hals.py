@@ -30,8 +30,16 @@ class HALS(BlockDescent):
     """Each entry in turn to its best value, `sweeps` times over a factor before the next one. Where entries are missing
     or count differently, each row by its own Gram matrix, or, where most count alike, by a quadratic above the loss.
 
-    `sweeps`: a number, one for each factor, or None for as many as the product with X pays for; a row stops earlier
-    once a sweep moves it by less than `eps` of what its first one did. `shuffle`: a new order of components each time.
+    Parameters
+    ----------
+    sweeps : int, tuple of int, or None
+        Sweeps over a factor, or over each; None: as many as the product with X pays for.
+    eps : float
+        A row stops early once a sweep moves it by less than this share of what its first one did.
+    extrapolate : bool
+        Whether to start each update from beyond the last one; undone where the objective would rise.
+    shuffle : bool
+        Whether components are taken in a new order each time.
 
     Examples
     --------

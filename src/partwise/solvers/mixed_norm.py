@@ -26,6 +26,17 @@ class MixedNorm(GCD):
 
     The paper moves budget between two parts at a time, on disjoint sets of entries, by a search over a grid.
 
+    Parameters
+    ----------
+    eps : float
+        A row is done once no entry gains more than this share of the largest gain.
+    updates : int
+        The most updates of a row, in multiples of the rank.
+    extrapolate : bool
+        Whether to start each update from beyond the last one; undone where the objective would rise.
+    rounds : int
+        How often budget is moved within a group in an update.
+
     Examples
     --------
     >>> import partwise as pw

@@ -17,8 +17,13 @@ LITTLE = 2.0**-10  # of the mean of a column: what zeros of a start become
 class MU(BlockDescent):
     """`A <- A * (minus / (plus + l1))^gamma`, within the bounds, `plus - minus` being the gradient. Zeros stay zeros.
 
-    gamma is 1 for 1 <= beta <= 2, or what makes the objective fall for sure elsewhere. `extrapolate`: start each update
-    from beyond the last, where an entry grew, and at the beginning lift zeros of the start that want to grow.
+    gamma is 1 for 1 <= beta <= 2, or what makes the objective fall for sure elsewhere.
+
+    Parameters
+    ----------
+    extrapolate : bool
+        Whether to start each update from beyond the last, where an entry grew, and at the beginning lift zeros of
+        the start that want to grow.
 
     Examples
     --------

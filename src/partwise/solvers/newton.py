@@ -23,6 +23,13 @@ class Newton(RowDescent):
     (beta < 1, beta > 2) its concave part is taken as linear. For Huber the model is the parabola that touches the loss
     and lies above it: reweighted least squares.
 
+    Parameters
+    ----------
+    steps : int
+        Steps on each row in an update.
+    extrapolate : bool
+        Whether to start each update from beyond the last one; undone where the objective would rise.
+
     Examples
     --------
     >>> import partwise as pw

@@ -21,6 +21,15 @@ class NewtonKL(RowDescent):
     0 that want to stay there are skipped, and entries of X that no part reaches are given one. Where the other factor
     is held and its parts are nearly dependent, the steps are those of `Newton`, on all entries of a row at once.
 
+    Parameters
+    ----------
+    sweeps : int
+        The most sweeps over a row while it is at hand.
+    eps : float
+        A row is done once a sweep gains less than this share of the best one.
+    extrapolate : bool
+        Whether to start each update from beyond the last one; undone where the objective would rise.
+
     Examples
     --------
     >>> import numpy as np, partwise as pw

@@ -29,6 +29,19 @@ class PALM(HALS):
     entries are zero, by coordinate descent with these zeros held; a factor without ties between its entries by
     coordinate descent alone (`sweeps`, `eps` and `shuffle` as in `HALS`).
 
+    Parameters
+    ----------
+    sweeps : int, tuple of int, or None
+        Sweeps over a factor, or over each; None: as many as the product with X pays for.
+    eps : float
+        A row stops early once a sweep moves it by less than this share of what its first one did.
+    extrapolate : bool
+        Whether to start each update from beyond the last one; undone where the objective would rise.
+    shuffle : bool
+        Whether components are taken in a new order each time.
+    steps : int
+        Projected steps in an update.
+
     Examples
     --------
     >>> import partwise as pw

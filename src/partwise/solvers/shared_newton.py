@@ -41,6 +41,13 @@ class SharedNewton(Newton):
     factor, as many as multiplicative updates have. Where the objective rose, the run goes back, and for some iterations
     looks at every row: those that a step makes worse get a multiplicative update instead.
 
+    Parameters
+    ----------
+    steps : int
+        Steps on each row in an update.
+    extrapolate : bool
+        Whether to start each update from beyond the last one; undone where the objective would rise.
+
     Examples
     --------
     >>> import numpy as np, partwise as pw

@@ -57,7 +57,12 @@ class StreamedState(State):
 class Streamed(Solver):
     """In each iteration H is updated from what the last pass over X said of it, and then all rows of W in one pass.
 
-    `sweeps`: over each row of W for least squares, None for as many as the products with X pay for.
+    Parameters
+    ----------
+    sweeps : int, optional
+        Over each row of W for least squares; None: as many as the products with X pay for.
+    extrapolate : bool
+        Whether to start each update from beyond the last one; undone where the objective would rise.
 
     Examples
     --------

@@ -38,9 +38,15 @@ class SymmetricCD(Solver):
     """Each entry of A in turn, row by row, to its exact best value with the others held: the minimum of a polynomial of
     degree 4, or of 2 where the diagonal of X does not count. A sweep costs `O(nnz rank + n rank^2)`.
 
-    `sweeps`: over all entries in a step, after which the objective is computed. `extrapolate`: start the next ones from
-    beyond the last step; where the objective then rises, that is undone. Any A where no single entry can gain is an
-    end, A = 0 too where the diagonal of X is 0: a part that dies in a network stays dead, and the certificate names it.
+    Any A where no single entry can gain is an end, A = 0 too where the diagonal of X is 0: a component of a network
+    that becomes zero stays zero, and the certificate names it.
+
+    Parameters
+    ----------
+    sweeps : int
+        Sweeps over all entries in a step, after which the objective is computed.
+    extrapolate : bool
+        Whether to start each update from beyond the last one; undone where the objective would rise.
 
     Examples
     --------

@@ -51,6 +51,11 @@ class SymmetricGN(Solver):
     A step costs one product with X, and at most `iterations` of conjugate gradients, `O(n rank^2)` each. Components
     that are zero stay zero.
 
+    Parameters
+    ----------
+    iterations : int
+        The most conjugate gradient iterations in a step.
+
     Examples
     --------
     >>> import numpy as np, partwise as pw

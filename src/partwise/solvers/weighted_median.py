@@ -46,8 +46,17 @@ class WeightedMedian(BlockDescent):
     A component that becomes zero is re-initialised from what the others leave of X.
 
     Such a descent can end where no single entry can gain but several together could. Extrapolation leads past many
-    of these places. `exact_blocks`: once descent has ended, solve every row as a linear program, and go on from there
-    until that gains less than `tol` of the objective; what it gained is in `Result.details`.
+    of these places.
+
+    Parameters
+    ----------
+    sweeps : int
+        Sweeps over a row while it is at hand.
+    exact_blocks : bool
+        Whether to solve every row as a linear program once descent has ended, and go on from there until that gains
+        less than `tol` of the objective; what it gained is in `Result.details`.
+    extrapolate : bool
+        Whether to start each update from beyond the last one; undone where the objective would rise.
 
     Examples
     --------

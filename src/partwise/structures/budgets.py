@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,16 +25,24 @@ MET = 1e-12  # of a sum, relative
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupSparsity(FixedSize):
     """Each component is nonnegative and of norm 1, and the components of a group have the mean sparsity given for it,
-    in Hoyer's measure, 0 for a flat vector and 1 for a single nonzero:
+    in Hoyer's measure, 0 for a flat vector and 1 for a single nonzero::
 
         |a_k|_2 = 1,    sum_{k in g} |a_k|_1 = |g| (sqrt(n) - s_g (sqrt(n) - 1)),    n entries each.
 
-    `groups`: the sizes of consecutive groups, or a list of indices for each; or `labels`, one for each component, where
-    groups count in the order in which they first appear; one group of all where neither is given. `sparsity`: a number
-    for all groups or one for each; or `budget`, the sums themselves. `weights`: the norms of the components, if not 1
-    (the mean sparsity is then weighted by them).
-
     The nearest such components are in proportion to `(a - mu)_+`, with one mu for a group: see `project_groups`.
+
+    Parameters
+    ----------
+    groups : sequence, optional
+        The sizes of consecutive groups, or a list of indices for each; None: one group of all.
+    sparsity : float or sequence of float
+        The mean sparsity of all groups, or of each.
+    budget : float or sequence of float
+        In place of `sparsity`: the L1 totals of the groups.
+    labels : sequence, optional
+        In place of `groups`: a label for each component; groups count in the order in which they first appear.
+    weights : sequence of float, optional
+        The norms of the components, if not 1; the mean sparsity is then weighted by them.
 
     Examples
     --------
@@ -55,7 +64,9 @@ class GroupSparsity(FixedSize):
     convex = False
     columnwise = False
 
-    def __init__(self, groups=None, sparsity=None, budget=None, *, labels=None, weights=None):
+    def __init__(
+        self, groups: Any = None, sparsity: Any = None, budget: Any = None, *, labels: Any = None, weights: Any = None
+    ) -> None:
         super().__init__(per="component")
         if (sparsity is None) == (budget is None):
             raise ValueError(
@@ -168,14 +179,36 @@ class GroupSparsity(FixedSize):
         return [*super().own_terms(), f"GroupSparsity({', '.join([*groups, numbers, *weights])})"]
 
 
-def project_groups(A, groups=None, sparsity=None, budget=None, *, labels=None, weights=None) -> np.ndarray:
-    """The nearest array to A, (n, components), whose columns satisfy `GroupSparsity` of these arguments, exactly:
+def project_groups(
+    A: Any, groups: Any = None, sparsity: Any = None, budget: Any = None, *, labels: Any = None, weights: Any = None
+) -> np.ndarray:
+    """The nearest array to A, (n, components), whose columns satisfy `GroupSparsity` of these arguments, exactly::
 
         min |B - A|    such that    B >= 0,    |b_k|_2 = c_k,    sum_{k in g} |b_k|_1 = budget_g.
 
     The answer is `b_k = c_k (a_k - mu)_+ / |(a_k - mu)_+|` with one mu for each group, and a column whose largest entry
     is not above mu has that one alone; the sum falls as mu grows, so mu takes one search. The work is in proportion to
     the size of A.
+
+    Parameters
+    ----------
+    A : array-like of shape (n, components)
+        What to project.
+    groups : sequence, optional
+        The sizes of consecutive groups, or a list of indices for each; None: one group of all.
+    sparsity : float or sequence of float
+        The mean sparsity of all groups, or of each.
+    budget : float or sequence of float
+        In place of `sparsity`: the L1 totals of the groups.
+    labels : sequence, optional
+        In place of `groups`: a label for each component; groups count in the order in which they first appear.
+    weights : sequence of float, optional
+        The norms of the components, if not 1; the mean sparsity is then weighted by them.
+
+    Returns
+    -------
+    ndarray of shape (n, components)
+        The nearest such array.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,11 @@ class Columns(Structure):
     """A structure for some components: `Columns({16: Sparse(17, per="component")})`. The other components are free,
     unless it is combined with structures for all of them.
 
+    Parameters
+    ----------
+    parts : dict of int, or tuple of int, to Structure
+        The structure of some components, by their numbers from 0.
+
     Examples
     --------
     >>> import partwise as pw
@@ -32,7 +38,7 @@ class Columns(Structure):
     parts: tuple[tuple[tuple[int, ...], Structure], ...]
     interchangeable = False
 
-    def __init__(self, parts):
+    def __init__(self, parts: Any) -> None:
         pairs = []
         for key, structure in dict(parts).items():
             indices = (key,) if isinstance(key, Integral) else tuple(key)

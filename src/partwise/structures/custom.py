@@ -19,7 +19,7 @@ class Lost:
     name: str
 
     def __call__(self, A):
-        raise ValueError(f"the projection {self.name!r} was read from a file, which holds no functions: state it anew")
+        raise ValueError(f"the projection {self.name!r} was read from a file, which holds no functions: state it again")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,10 +27,26 @@ class Projection(Structure):
     """The set onto which `function` projects: it gets W (samples x parts) or H (parts x features) and returns the
     nearest such array, or a near one.
 
-    `name` is what messages call it. Say `exact=True` if the answer is the nearest, `convex=True` if the set is convex,
-    `cone=True` if with A also t A is in it for all t > 0 (then units do not matter), `nonnegative=True` if it has no
-    negative entries, `interchangeable=True` if it treats all parts alike. A result is saved without the function, and a
-    checkpoint with a fingerprint of it.
+    A result is saved without the function, and a checkpoint with a fingerprint of it.
+
+    Parameters
+    ----------
+    function : callable
+        Gets W or H, and returns the nearest such array, or a near one.
+    name : str
+        What messages call it.
+    exact : bool
+        Whether the answer is the nearest.
+    convex : bool
+        Whether the set is convex.
+    cone : bool
+        Whether with A also t A is in it for all t > 0; units then do not matter.
+    nonnegative : bool
+        Whether it has no negative entries.
+    interchangeable : bool
+        Whether it treats all parts alike.
+    transposed, exponent : bool, int
+        For inside use: how the factor is stored.
 
     Examples
     --------

@@ -6,6 +6,7 @@ need to know.
 
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,15 @@ LARGEST_WEIGHT = 1e100  # penalties in extreme units are cut here, so that weigh
 class Elementwise(Structure):
     """`l1 sum |a| + l2 / 2 sum a^2` over `lower <= a <= upper`; NaN in an array of bounds means no bound. `binary`: a
     is one of its two bounds, nothing between.
+
+    Parameters
+    ----------
+    lower, upper : float or ndarray
+        Bounds; NaN in an array means none.
+    l1, l2 : float
+        Weights of the penalties.
+    binary : bool
+        Whether an entry is one of its two bounds, nothing between.
 
     Examples
     --------
@@ -237,7 +247,7 @@ class NonNegative(Elementwise):
     NonNegative() & L1(0.1)
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(lower=0.0)
 
 
@@ -253,12 +263,17 @@ class Free(Elementwise):
     (True, True)
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
 
 
 class L1(Elementwise):
     """`weight * sum |a|`, which drives small entries to 0. Signed unless combined with `NonNegative()`.
+
+    Parameters
+    ----------
+    weight : float
+        How much it counts, >= 0.
 
     Examples
     --------
@@ -270,12 +285,17 @@ class L1(Elementwise):
     True
     """
 
-    def __init__(self, weight):
+    def __init__(self, weight: float) -> None:
         super().__init__(l1=weight)
 
 
 class L2(Elementwise):
     """`weight / 2 * sum a^2`, which keeps entries small. Signed unless combined with `NonNegative()`.
+
+    Parameters
+    ----------
+    weight : float
+        How much it counts, >= 0.
 
     Examples
     --------
@@ -287,12 +307,17 @@ class L2(Elementwise):
     True
     """
 
-    def __init__(self, weight):
+    def __init__(self, weight: float) -> None:
         super().__init__(l2=weight)
 
 
 class Elastic(Elementwise):
     """`l1 sum |a| + l2 / 2 sum a^2`: both penalties. Signed unless combined with `NonNegative()`.
+
+    Parameters
+    ----------
+    l1, l2 : float
+        How much each counts, >= 0.
 
     Examples
     --------
@@ -303,13 +328,18 @@ class Elastic(Elementwise):
     True
     """
 
-    def __init__(self, l1, l2):
+    def __init__(self, l1: float, l2: float) -> None:
         super().__init__(l1=l1, l2=l2)
 
 
 class Box(Elementwise):
-    """`lower <= a <= upper`; each a number, an array in the factor's own shape, a vector along its rows (for H: one
-    value per feature), or None for no bound.
+    """`lower <= a <= upper`.
+
+    Parameters
+    ----------
+    lower, upper : float, array or None
+        A number, an array in the factor's own shape, a vector along its rows (for H: one value per feature), or
+        None for no bound.
 
     Examples
     --------
@@ -320,7 +350,7 @@ class Box(Elementwise):
     (True, True)
     """
 
-    def __init__(self, lower=None, upper=None):
+    def __init__(self, lower: Any = None, upper: Any = None) -> None:
         super().__init__(-np.inf if lower is None else lower, np.inf if upper is None else upper)
 
 
@@ -328,6 +358,11 @@ class Fixed(Elementwise):
     """Entries held at `values`, an array in the factor's own shape; NaN leaves an entry free. An array with fewer parts
     than the rank holds the first parts and leaves the others free. Entries that are free may have any sign, unless it
     is combined with `NonNegative()`.
+
+    Parameters
+    ----------
+    values : array-like
+        In the factor's own shape, or with fewer parts; NaN leaves an entry free.
 
     Examples
     --------
@@ -339,7 +374,7 @@ class Fixed(Elementwise):
     True
     """
 
-    def __init__(self, values):
+    def __init__(self, values: Any) -> None:
         values = np.asarray(values, dtype=np.float64)
         if values.ndim != 2 or np.isinf(values).any():
             raise ValueError("Fixed takes a matrix of finite numbers, with NaN where an entry is free")
@@ -358,7 +393,7 @@ class Binary(Elementwise):
     (array([0., 1.]), array([0., 1.]))
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(0.0, 1.0, binary=True)
 
 

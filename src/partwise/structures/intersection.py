@@ -22,6 +22,11 @@ class Intersection(Structure):
     """All of `parts` at once, written `a & b`: sets are intersected, penalties added. Binding it looks for a closed
     form: see `combined`.
 
+    Parameters
+    ----------
+    parts : tuple of Structure
+        Those to have at once.
+
     Examples
     --------
     >>> import partwise as pw

@@ -51,6 +51,11 @@ class FixedSize(Vectors):
 class UnitNorm(FixedSize):
     """Each component (or item) has `|a| = 1`.
 
+    Parameters
+    ----------
+    per : "item" or "component"
+        Each sample of W, or feature of H, on its own; or each part.
+
     Examples
     --------
     >>> import numpy as np, partwise as pw
@@ -64,7 +69,7 @@ class UnitNorm(FixedSize):
     core = 1
     convex = False
 
-    def __init__(self, per: str = "component"):
+    def __init__(self, per: str = "component") -> None:
         super().__init__(per=per)
 
     def takes(self, entries):
@@ -113,6 +118,11 @@ class UnitNorm(FixedSize):
 class Simplex(FixedSize):
     """Each item (or component) is nonnegative and adds up to 1.
 
+    Parameters
+    ----------
+    per : "item" or "component"
+        Each sample of W, or feature of H, on its own; or each part.
+
     Examples
     --------
     >>> import partwise as pw
@@ -126,7 +136,7 @@ class Simplex(FixedSize):
     core = 2
     nonnegative = True
 
-    def __init__(self, per: str = "item"):
+    def __init__(self, per: str = "item") -> None:
         super().__init__(per=per)
 
     def takes(self, entries):
@@ -176,13 +186,20 @@ class Simplex(FixedSize):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Hoyer(Vectors):
-    """Each component (or item) is nonnegative, of sparsity `s` in Hoyer's measure, and of any length:
+    """Each component (or item) is nonnegative, of sparsity `s` in Hoyer's measure, and of any length::
 
         (sqrt(n) - |a|_1 / |a|_2) / (sqrt(n) - 1) = s,
 
     0 for a flat vector of n entries, 1 for a single nonzero (Hoyer 2004). The zero vector is allowed.
     The direction of the nearest one is in proportion to `(a - mu)_+` for one mu (Thom, Rohde and Palm 2015). With
     `UnitNorm` or `Simplex` over the same vectors the length is known as well.
+
+    Parameters
+    ----------
+    s : float
+        The sparsity, between 0 and 1.
+    per : "item" or "component"
+        Each sample of W, or feature of H, on its own; or each part.
 
     Examples
     --------
@@ -199,7 +216,7 @@ class Hoyer(Vectors):
     nonnegative = True
     convex = False
 
-    def __init__(self, s: float, per: str = "component"):
+    def __init__(self, s: float, per: str = "component") -> None:
         super().__init__(per=per)
         if not is_between(s, 0, 1):
             raise ValueError(f"Hoyer takes a sparsity between 0 (flat) and 1 (a single nonzero), got {s!r}")

@@ -40,6 +40,15 @@ class OrthogonalTo(CoupledColumns):
     of one eigenvector. `method="successive"` iterates with one round of projections instead, one after another (Xu, Yu
     and Zhang 2013, section 4.4.3), which favours items of that component; results get the exact one in the end.
 
+    Parameters
+    ----------
+    component : int
+        The number of the component, from 0.
+    nonzeros : int, optional
+        The most nonzeros in it.
+    method : "exact" or "successive"
+        The nearest point, or one round of simple projections on the way; results get the exact one in the end.
+
     Examples
     --------
     >>> import partwise as pw

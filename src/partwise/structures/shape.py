@@ -16,6 +16,11 @@ from .entries import WithEntrywise
 class Monotone(WithEntrywise):
     """Each component rises (or falls) from item to item: isotonic regression, by pooling adjacent violators.
 
+    Parameters
+    ----------
+    decreasing : bool
+        Whether components fall.
+
     Examples
     --------
     >>> import numpy as np, partwise as pw
@@ -73,7 +78,7 @@ class Unimodal(Monotone):
 
     convex = False
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
 
     def fitted(self, V, lower, upper):
@@ -86,6 +91,11 @@ class Unimodal(Monotone):
 @dataclass(frozen=True, eq=False, repr=False)
 class Smooth(WithEntrywise):
     """The penalty `weight / 2 * sum of squared differences` between neighbouring items of each component.
+
+    Parameters
+    ----------
+    weight : float
+        How much it counts, >= 0.
 
     Examples
     --------

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,13 @@ from .vectors import SLACK, Vectors, checked_count
 
 class Sparse(Vectors):
     """At most `k` nonzeros in each item, or in each component. Signed unless combined with `NonNegative()`.
+
+    Parameters
+    ----------
+    k : int
+        The most nonzeros.
+    per : "item" or "component"
+        Each sample of W, or feature of H, on its own; or each part.
 
     Examples
     --------
@@ -29,15 +37,21 @@ class Sparse(Vectors):
     array([4, 4, 4])
     """
 
-    def __init__(self, k: int, per: str = "item"):
+    def __init__(self, k: int, per: str = "item") -> None:
         super().__init__(per=per, most=k)
 
 
 class Pattern(Vectors):
     """How many nonzeros each group of components may have in an item.
 
-    `groups`: the sizes of consecutive groups, or a list of indices for each; or `labels`, one for each component.
-    `nonzeros`: a number for all groups or one for each; components in no group are not restricted.
+    Parameters
+    ----------
+    groups : sequence, optional
+        The sizes of consecutive groups, or a list of indices for each.
+    nonzeros : int or sequence of int
+        A number for all groups, or one for each; components in no group are not restricted.
+    labels : sequence, optional
+        In place of `groups`: a label for each component; groups count in the order in which they first appear.
 
     Examples
     --------
@@ -49,7 +63,9 @@ class Pattern(Vectors):
     (1, 1)
     """
 
-    def __init__(self, groups: Sequence | None = None, nonzeros: int | Sequence[int] = 1, *, labels=None):
+    def __init__(
+        self, groups: Sequence | None = None, nonzeros: int | Sequence[int] = 1, *, labels: Any = None
+    ) -> None:
         groups = checked_groups(groups, labels)
         one_for_all = np.ndim(nonzeros) == 0
         numbers = [nonzeros] * len(groups) if one_for_all else list(nonzeros)  # type: ignore[arg-type]
@@ -73,6 +89,13 @@ class EqualNonzeros(Vectors):
     Proposition 2); where it may be negative, the k smallest are tried as well. With `UnitNorm` or `Simplex` over the
     same vectors the value is known, and only the places are looked for.
 
+    Parameters
+    ----------
+    k : int
+        How many.
+    per : "item" or "component"
+        Each sample of W, or feature of H, on its own; or each part.
+
     Examples
     --------
     >>> import partwise as pw
@@ -86,7 +109,7 @@ class EqualNonzeros(Vectors):
     k: int = 1
     core = 3
 
-    def __init__(self, k: int, per: str = "item"):
+    def __init__(self, k: int, per: str = "item") -> None:
         super().__init__(per=per)
         object.__setattr__(self, "k", checked_count("the number of nonzeros", k))
 

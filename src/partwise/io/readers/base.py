@@ -32,9 +32,20 @@ class UnreadableError(ValueError):
 class Table:
     """A matrix or tensor out of a file, with what the file says of it.
 
-    row_names, column_names: of a matrix, None where the file has none. modes: names of the modes and labels along them,
-    as `factorize(..., modes=...)` takes them, () where unknown. image_shape: height and width where rows are images.
-    found: a few words on what was read, and how. doubts: what may have been misunderstood, in sentences.
+    Attributes
+    ----------
+    X : ndarray, sparse array or SparseTensor
+        The numbers.
+    row_names, column_names : list of str or None
+        Of a matrix; None where the file has none.
+    modes : tuple of Mode
+        Names of the modes and labels along them, as `factorize(..., modes=...)` takes them; empty where unknown.
+    image_shape : tuple of int or None
+        Height and width where rows are images.
+    found : str
+        A few words on what was read, and how.
+    doubts : tuple of str
+        What may have been misunderstood, in sentences.
 
     Examples
     --------
