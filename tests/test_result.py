@@ -239,9 +239,9 @@ def test_modes_are_carried_along(tmp_path):
     assert about["modes"][0] == {"name": "person", "labels": list(MODES[0].labels)}
     assert about["modes"][1]["labels"] == list(MODES[1].labels)
     assert about["modes"][2] == {"name": "day", "labels": None}
-    with pytest.raises(ArchiveError, match="the modes cannot be: the mode 'a' has size 20, and there are 19 labels"):
+    with pytest.raises(ArchiveError, match="modes are not valid: the mode 'a' has size 20, and there are 19 labels"):
         three_factors(modes=(Mode("a", ("x",) * 19), *MODES[1:])).save(tmp_path / "r.partwise")
-    with pytest.raises(ArchiveError, match="its modes are not valid"):
+    with pytest.raises(ArchiveError, match="what it says of the modes is not valid"):
         three_factors(modes=(Mode("a", (1.0, "x") * 10), *MODES[1:])).save(tmp_path / "r.partwise")
 
 

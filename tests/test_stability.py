@@ -515,7 +515,7 @@ def test_a_part_that_cannot_be_is_refused(study, tmp_path):
     about, arrays = read_archive(study.save(tmp_path / "s.partwise"), "stability")
     about["stability"]["fields"]["parts"]["tuple"][0]["fields"]["silhouette"] = {"number": "nan"}
     write_archive(tmp_path / "bad", "stability", {"stability": about["stability"]}, arrays)
-    with pytest.raises(ArchiveError, match="what it says of the parts cannot be"):
+    with pytest.raises(ArchiveError, match="what it says of the parts is not valid"):
         pw.load(tmp_path / "bad")
     write_archive(tmp_path / "other", "result", {"result": about["stability"]}, arrays)
     with pytest.raises(ArchiveError, match="it is something else"):

@@ -155,7 +155,7 @@ def possible(part: Part) -> bool:
 def check_all(holds: dict[str, bool]) -> None:
     for what, right in holds.items():
         if not right:
-            raise ArchiveError(f"what it says of the {what} cannot be")
+            raise ArchiveError(f"what it says of the {what} is not valid")
 
 
 def as_stated(modes, shape: tuple[int, ...]) -> tuple[Mode, ...]:
