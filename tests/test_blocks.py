@@ -218,11 +218,12 @@ def test_a_bad_block_is_named(odd, sentence):
     [
         ({"solver": "hals"}, "HALS needs all of X at once, and X is read in blocks of rows. These can: streamed"),
         ({"solver": "greedy"}, "needs all of X at once"),
-        ({"solver": "auto", "loss": "l1"}, "needs all of X at once"),
-        ({"solver": "auto", "structure_W": "unimodal"}, "treats all rows alike"),
+        ({"solver": "auto", "loss": "l1"}, "got the loss L1.* Pass X in memory"),
+        ({"solver": "auto", "structure_W": "unimodal"}, "treats all rows alike.* Pass X in memory"),
+        ({"solver": "auto", "loss": "huber"}, "got the loss Huber.* Pass X in memory"),
         ({"solver": "auto", "symmetric": True}, "needs all of it at once"),
         ({"mask": np.ones(COUNTS.shape, bool)}, "mask must come in blocks as X does, opened with partwise.open"),
-        ({"init": "spa"}, "needs all of it at once"),
+        ({"init": "spa"}, "needs all of X at once, and X is read in blocks of rows: use 'random'"),
     ],
 )
 def test_what_blocks_cannot_do_is_said(settings, sentence):
@@ -405,3 +406,28 @@ def test_memory_is_that_of_blocks_and_w(tmp_path):
     subprocess.run([sys.executable, "-c", WRITE, *arguments], check=True)
     run = subprocess.run([sys.executable, "-c", FIT, *arguments], capture_output=True, text=True, check=True)
     assert int(run.stdout) < 60e6 + 8 * 100_000 * 5 * 8
+
+
+def test_nothing_may_count_in_a_block():
+    X = COUNTS.copy()
+    X[:20] = np.nan
+    assert objectives(fitted(Rows(X))) == pytest.approx(objectives(fitted(X)), rel=1e-9)
+
+
+def test_steps_of_newton_that_fail_are_not_repeated():
+    """For beta > 2 curvature grows with the model, and a step may go far too far; H moves on all the same."""
+    rng = np.random.default_rng(3)
+    W, H = rng.gamma(0.3, size=(40, 4)) * 10 ** rng.uniform(-2, 2, size=(40, 1)), rng.gamma(0.3, size=(4, 12))
+    W[rng.uniform(size=W.shape) < 0.5] = 0
+    H[rng.uniform(size=H.shape) < 0.5] = 0
+    X = W @ H + 0.3 * rng.uniform(size=(40, 12)) * (rng.uniform(size=(40, 12)) < 0.3)
+    found = pw.factorize(X, 4, loss=2.5, solver="streamed", random_state=0, max_iter=800, tol=1e-6)
+    further = pw.factorize(X, 4, loss=2.5, init=found, max_iter=400, tol=1e-6)
+    assert found.objective < 1.2 * further.objective
+
+
+def test_gram_matrices_beyond_memory_are_refused():
+    X = COUNTS.copy()
+    X[3, 4] = np.nan
+    with pytest.raises(IncompatibleError, match=r"Gram matrix for each feature.*take fewer parts"):
+        pw.factorize(Rows(X), 4000)

@@ -234,6 +234,9 @@ def choose(problem: Problem, spec) -> tuple[solvers.Solver, str]:
     if not able:
         if why := way_out(problem):
             raise IncompatibleError(why)
+        if problem.data.in_blocks:
+            why = refusal(solvers.Streamed(), problem)
+            raise IncompatibleError(f"X is read in blocks of rows, and {why}. Pass X in memory, where more goes.")
         # what solvers of other losses say would only hide the reason
         plain = replace(problem, structures=(structures.NonNegative(),) * len(problem.structures))
         right = [name for name, cls in SOLVERS.items() if refusal(cls(), plain) is None] or list(SOLVERS)

@@ -139,8 +139,7 @@ class Blocks(Data):
 
     def rows(self, *_, **__):
         raise IncompatibleError(
-            "X is read in blocks of rows, and this needs all of it at once: pass X in memory, or name another solver, "
-            "another initialisation, or a number of parts"
+            "X is read in blocks of rows, and this needs all of it at once: pass X in memory, or a sample of its rows"
         )
 
     select = places = with_values = along = listed_pair = rows  # type: ignore[assignment]

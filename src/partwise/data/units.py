@@ -90,7 +90,7 @@ def moderate(A: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
 def unit_columns(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Columns divided by their norms, and the norms as `value * 2**exponent`, in double precision, whatever the units;
     columns of zeros as they are."""
-    moderated, exponents = moderate(A.astype(np.float64, copy=False), axis=0)
+    moderated, exponents = moderate(np.asarray(A, dtype=np.float64), axis=0)
     norms = np.linalg.norm(moderated, axis=0)
     return moderated / np.where(norms > 0, norms, 1), norms, exponents[0]
 

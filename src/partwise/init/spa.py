@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import kernels
 from ..data.units import comparable
+from ..errors import IncompatibleError
 from ..losses import Frobenius
 from ..structures import NonNegative
 from .base import Init
@@ -37,6 +38,8 @@ class SPA(Init):
     name = "spa"
 
     def raw(self, problem, rng):
+        if problem.data.in_blocks:
+            raise IncompatibleError("init='spa' needs all of X at once, and X is read in blocks of rows: use 'random'")
         H = self.parts(problem, rng)
         W = np.zeros((problem.data.shape[0], problem.rank), dtype=H.dtype)
         gram, cross = replace(problem, loss=Frobenius()).expansion((W, H), 0)

@@ -107,7 +107,8 @@ class OwnGrams(Smooth):
         self.wild = self.is_wild(factors[mode])
         self.most, self.beyond = data.plainly if self.wild else data.beyond
         self.largest, self.factors, self.mode, self.ridge = data.largest, list(factors), mode, ridge
-        self.shares = data.row_weights(mode) * (data.shape[mode] / (data.largest * math.prod(data.shape)))
+        most = data.largest or 1.0  # nothing counts in some blocks of X
+        self.shares = data.row_weights(mode) * (data.shape[mode] / (most * math.prod(data.shape)))
         self.gram = with_ridge(self.others * self.others.dtype.type(self.most), ridge)
         self.cross = data.cross(factors, mode)
 

@@ -227,7 +227,7 @@ def retreat(state: State) -> None:
     """The candidate was worse: start again from the factors, without extrapolation for one step."""
     state.points[:] = state.origins[:] = state.factors
     state.expansions[:] = [None] * len(state.factors)
-    if state.momentum:
+    if state.momentum and state.momentum.current > 0:  # else it was not to blame
         state.momentum.fail()
 
 

@@ -14,7 +14,7 @@ from .newton import Newton
 
 SWEEPS, EPS = 4, 0.05  # over a row, and the share of what its first one moved it at which it has had enough
 REFRESH = 3  # iterations that use the same curvatures
-CAREFUL = 3  # iterations that look at every row, at the beginning and after a failure
+CAREFUL, LONGEST = 3, 48  # iterations that look at every row, at the beginning and after a failure, more after several
 
 
 @dataclass
@@ -22,10 +22,7 @@ class SharedState(State):
     curvatures: list[np.ndarray]  # of each factor, (dim, rank)
     age: int = REFRESH  # iterations since these were computed
     careful: int = CAREFUL  # iterations to come that look at every row
-
-    @property
-    def beta(self) -> float:
-        return 0.0 if self.careful else super().beta
+    patience: int = CAREFUL  # how many these are after the next failure
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,8 @@ class SharedNewton(Newton):
     Such steps nearly always lower the objective, but for the first ones. So they are taken unseen, and the objective is
     that of the points at which the next iteration begins, extrapolated ones too: an iteration has two products for each
     factor, as many as multiplicative updates have. Where the objective rose, the run goes back, and for some iterations
-    looks at every row: those that a step makes worse get a multiplicative update instead.
+    looks at every row: those that a step makes worse get one of `Newton` instead. The first iteration is a
+    multiplicative update.
 
     Parameters
     ----------
@@ -89,14 +87,17 @@ class SharedNewton(Newton):
         state.age = 1 if state.age >= REFRESH else state.age + 1
         losses = self.look(problem, state, first)
         objective = float(losses.sum()) + problem.penalty(state.points)
-        if objective <= state.objective or careful:
+        if objective <= state.objective or (careful and state.beta == 0):
             state.factors, state.objective = tuple(state.points), objective
             state.careful -= careful
-            if state.momentum and not careful:
+            state.patience = state.patience if careful else max(state.patience // 2, CAREFUL)
+            if state.momentum:
                 state.momentum.succeed()
         else:
             retreat(state)
-            state.careful, state.age, state.stationarity[:] = CAREFUL, REFRESH, known
+            state.age, state.stationarity[:] = REFRESH, known
+            if not careful:
+                state.careful, state.patience = state.patience, min(2 * state.patience, LONGEST)
         return Step(state.factors, state.objective, largest(state.stationarity))
 
     def look(self, problem: Problem, state: SharedState, mode: int) -> np.ndarray:
@@ -114,13 +115,21 @@ class SharedNewton(Newton):
         slopes = known.slopes(A)
         factor = shared_step(problem, state, mode, *slopes)
         if state.careful:
-            worse = np.arange(len(A))  # of a start nothing is known
-            if state.objective < np.inf:
-                before, after = (row_objectives(problem, state, mode, B) for B in (A, factor))
-                worse = np.flatnonzero(~(after <= before))
-            power, least = problem.loss.exponent(structure.ridge > 0), np.zeros(problem.rank, A.dtype)
-            factor[worse] = kernels.of(A).mu(A, known.plus, known.minus, power, least, state.boxes[mode], worse)[worse]
+            self.mend(problem, mode, state, factor)
         return Update(factor, problem.relative_gain(structure.gains(A, *slopes)))
+
+    def mend(self, problem: Problem, mode: int, state: SharedState, factor: np.ndarray) -> None:
+        """Rows of a factor that a step made worse get one of `Newton`; all of a start, a multiplicative update."""
+        A, known, structure = state.points[mode], state.expansions[mode], problem.structures[mode]
+        rows = np.arange(len(A))
+        if state.objective == np.inf:
+            power, least = problem.loss.exponent(structure.ridge > 0), np.zeros(problem.rank, A.dtype)
+            factor[:] = kernels.of(A).mu(A, known.plus, known.minus, power, least, state.boxes[mode], rows)
+            return
+        before, after = (row_objectives(problem, state, mode, B) for B in (A, factor))
+        worse = np.flatnonzero(~(after <= before))
+        if worse.size:
+            factor[worse] = super().update(problem, mode, state, worse).factor[worse]
 
 
 def shared_step(problem: Problem, state: State, mode: int, slope: np.ndarray, curvature: np.ndarray) -> np.ndarray:

@@ -41,6 +41,7 @@ FAST = 0.03  # of the objective, gained in a pass: as long as it falls by more, 
 SWEEPS = 10, 0.01  # over a row of H in a step of Newton's method, and the share of the first one's gain that is enough
 FURTHER = 1.2  # times as far may the next step go
 MOST_CURVED = 1 << 24  # numbers: the most second derivatives that are added up, 128 MB
+MOST_GRAMS = 1 << 27  # the same of Gram matrices, for which there is no cheaper way: 1 GB
 
 
 @dataclass
@@ -92,6 +93,12 @@ class Streamed(Solver):
         W, H = problem.structures
         if not (W.separable_rows and W.applies_to_new_rows) or is_binary(W):
             return f"Streamed needs a structure of W that treats all rows alike, each on its own, got {W}"
+        grams = problem.data.shape[1] * problem.rank * (problem.rank + 1) // 2
+        if problem.loss.quadratic and not problem.data.complete and grams > MOST_GRAMS:
+            return (
+                f"Streamed needs a Gram matrix for each feature where entries are missing or weighted, "
+                f"{8 * grams / 1e9:.2g} GB here: take fewer parts"
+            )
         return beyond_least_squares(problem) or (f"Streamed cannot take {H} for H" if is_binary(H) else None)
 
     def prefer(self, problem):
@@ -200,7 +207,8 @@ def within_reach(loss: Any, A: np.ndarray, state: StreamedState) -> Box:
     l1, lower, upper = state.boxes[1]
     share = safe_share(loss.beta)
     if loss.beta > 2:  # what is 0 could not leave it again by a share of itself
-        least, most = (LITTLE * A, (1 + share) * A) if state.beta == 0 else (-np.inf, np.inf)
+        careful = state.beta == 0 or state.reach == 1  # nothing, or the last failure, says that more is safe
+        least, most = (LITTLE * A, (1 + share) * A) if careful else (-np.inf, np.inf)
         bounds = np.maximum(lower, least), np.minimum(upper, most)
         return Box(l1, *(np.broadcast_to(bound, A.shape).astype(A.dtype) for bound in bounds))
     share = A.dtype.type(min(1.0, share * (1.0 if state.beta == 0 else state.reach)))
