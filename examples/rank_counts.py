@@ -1,6 +1,6 @@
 """
-How many parts have these counts?
-=================================
+How many parts are in these counts?
+===================================
 
 Poisson counts of six planted parts. The error of what was fitted always falls; the error of what was left out turns
 where parts begin to follow the noise.

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.io import mmread, mmwrite
 
+import partwise as pw
 from partwise.io import read
 
 X = np.arange(12.0).reshape(4, 3)
@@ -402,3 +403,20 @@ def test_decimal_points_and_commas_in_one_file_are_refused(text, tmp_path):
     (tmp_path / "x.csv").write_text(text)
     with pytest.raises(ValueError, match=r"x.csv: line \d: '\d[.,]\d' has a decimal .*say which it is with decimal"):
         read(tmp_path / "x.csv")
+
+
+def test_a_table_is_taken_with_its_names(tmp_path):
+    """Where columns of new data come in another order they are matched by name."""
+    counts, names = np.random.default_rng(0).poisson(5, size=(30, 4)), ["red", "green", "blue", "black"]
+    tables = []
+    for order in ([0, 1, 2, 3], [2, 0, 3, 1]):
+        path = tmp_path / f"{order[0]}.csv"
+        lines = [["doc", *(names[i] for i in order)], *([f"d{n}", *row[order]] for n, row in enumerate(counts))]
+        path.write_text("\n".join(",".join(map(str, line)) for line in lines))
+        tables.append(pw.read(path))
+    result = pw.factorize(tables[0], 2, loss="kl", random_state=0)
+    assert [mode.labels for mode in result.modes] == [tuple(f"d{n}" for n in range(30)), tuple(names)]
+    first, other = map(result.transform, tables)
+    assert np.array_equal(first, other)
+    model = pw.NMF(2, random_state=0).fit(tables[0])
+    assert np.array_equal(model.transform(tables[0]), model.transform(tables[0].X))

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from ..data.names import SAMPLES_AND_FEATURES, Mode, factor_names, matrix_modes, matrix_only
+from ..data.names import SAMPLES_AND_FEATURES, Mode, factor_names, matrix_only
 from ..data.validation import OFF_DIAGONAL
-from ..io import LazyMatrix, Table, open_lazily, read
+from ..io import LazyMatrix, open_lazily, read
 from ..registry import LOSSES, SOLVERS
 from .arguments import AT_LEAST_0, SEED, WHOLE, mode_and_text, names_of_modes
 
@@ -135,7 +135,7 @@ def opened(options) -> tuple[Any, tuple[Mode, ...], Callable]:
     if getattr(options, "image", 0) is None and not options.transpose:
         options.image = table.image_shape
     X: Any = table.X
-    X, modes = (X.T, modes_in(table)[::-1]) if options.transpose else (X, modes_in(table))
+    X, modes = (X.T, table.modes[::-1]) if options.transpose else (X, table.modes)
     say = (lambda *_: None) if options.quiet or options.json else print
     if X.ndim == 2:
         named = listed_names(modes)
@@ -144,11 +144,6 @@ def opened(options) -> tuple[Any, tuple[Mode, ...], Callable]:
     else:
         say(f"read a tensor of {' x '.join(map(str, X.shape))} ({table.found})")
     return X, called(modes, options.modes, X.ndim), say
-
-
-def modes_in(table: Table) -> tuple[Mode, ...]:
-    """What a file says of the modes of its data, as they lie in it."""
-    return table.modes or matrix_modes(table.row_names, table.column_names)
 
 
 def listed_names(modes: tuple[Mode, ...]) -> str:

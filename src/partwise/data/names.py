@@ -136,8 +136,8 @@ def columns_by_name(given: Sequence[Mode], wanted: Sequence[Mode]) -> list[int] 
     if missing := sorted(set(old) - set(new)):
         told = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise ValueError(
-            f"X lacks {len(missing)} of the {len(old)} features that were fitted: {told}. Add them, empty or NaN where "
-            "they were not measured"
+            f"X lacks {len(missing)} of the {len(old)} features that were fitted: {told}. Add them, as columns of "
+            "NaN of a frame where they were not measured"
         )
     known = set(old)
     if len(known) < len(old) or sum(name in known for name in new) > len(old):

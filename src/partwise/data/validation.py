@@ -75,12 +75,14 @@ def check_finite(values: np.ndarray, name: str, order: int, missing: str | None 
 
 def as_matrix(X, name="X", any_order=False, with_nan=False):
     """X as an array, a frame, or a CSR/CSC matrix with valid indices: what is safe to hand to scikit-learn's checks and
-    to compiled code. Of an AnnData object, its matrix.
+    to compiled code. Of an AnnData object, and of what `partwise.read` returns, its matrix.
 
     NumPy asks an object that is none of these for one item after the other, which may take hours.
     """
     if is_annotated(X):
         X = annotated_matrix(X, name)
+    if is_table(X):
+        X = X.X
     if (other := foreign(X, name)) is not None:
         X = SparseTensor(*other) if isinstance(other, Entries) else other
     if np.ma.is_masked(X):
@@ -169,6 +171,11 @@ def added_up(X) -> np.ndarray:
 def is_annotated(X) -> bool:
     """Whether it is an AnnData object: a matrix X with names of its rows and columns."""
     return all(hasattr(X, name) for name in ("X", "obs_names", "var_names"))
+
+
+def is_table(X) -> bool:
+    """Whether it is a `Table` that `partwise.read` returned."""
+    return all(hasattr(X, name) for name in ("X", "row_names", "column_names"))
 
 
 def annotated_matrix(X, name: str):

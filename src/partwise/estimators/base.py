@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..data.observed import MISSING, place_of, provisional
-from ..data.validation import checked_data, is_annotated
+from ..data.validation import checked_data, is_annotated, is_table
 from ..factorize import factorize
 from ..init import Init
 from ..losses import Loss
@@ -177,7 +177,8 @@ class MatrixModel(Model):
     def _validated(self, X, mask, weights, reset=True):
         checked = super()._validated(X, mask, weights, reset)
         # the names of an AnnData object are the columns of a frame without rows
-        validate_data(self, X.var[[]].T if is_annotated(X) else X, skip_check_array=True, reset=reset)
+        named = X.var[[]].T if is_annotated(X) else checked if is_table(X) else X
+        validate_data(self, named, skip_check_array=True, reset=reset)
         return checked
 
     def _learn(self, result: Result) -> np.ndarray:

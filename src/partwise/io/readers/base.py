@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 from scipy import sparse
 
-from ...data.names import Mode
+from ...data.names import Mode, matrix_modes
 from ...data.tensor import SparseTensor
 
 EXPANSION, FREE = 200, 1 << 29  # bytes that a file may hold: so many times its size, and so many in any case
@@ -39,7 +39,8 @@ class Table:
     row_names, column_names : list of str or None
         Of a matrix; None where the file has none.
     modes : tuple of Mode
-        Names of the modes and labels along them, as `factorize(..., modes=...)` takes them; empty where unknown.
+        Names of the modes and labels along them, as `factorize(..., modes=...)` takes them; empty where unknown. A
+        `Table` itself can be passed in place of X, with these.
     image_shape : tuple of int or None
         Height and width where rows are images.
     found : str
@@ -56,6 +57,8 @@ class Table:
     >>> table = pw.read(path)
     >>> table.X.tolist(), table.row_names, table.column_names
     ([[1.0, 2.0], [3.0, 4.0]], ['a', 'b'], ['red', 'green'])
+    >>> [mode.labels for mode in pw.factorize(table, 1).modes]
+    [('a', 'b'), ('red', 'green')]
     """
 
     X: np.ndarray | sparse.sparray | SparseTensor
@@ -65,6 +68,10 @@ class Table:
     image_shape: tuple[int, int] | None = None
     found: str = ""
     doubts: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        if not self.modes:
+            object.__setattr__(self, "modes", matrix_modes(self.row_names, self.column_names))
 
 
 @dataclass(frozen=True)
