@@ -408,6 +408,31 @@ def test_memory_is_that_of_blocks_and_w(tmp_path):
     assert int(run.stdout) < 60e6 + 8 * 100_000 * 5 * 8
 
 
+WITH_HOLES = """
+import resource, sys
+import numpy as np, partwise as pw
+rng = np.random.default_rng(0)
+X = np.lib.format.open_memmap(sys.argv[1], "w+", np.float64, (20_000, 1000))
+for rows in np.split(X, 20):
+    rows[:] = np.where(rng.random(rows.shape) < 0.1, np.nan, rng.random(rows.shape))
+"""
+BOUNDED = """
+import resource, sys
+import partwise as pw
+pw.factorize(pw.open(sys.argv[1], memory="500MB"), 8, loss=sys.argv[2], init="random", max_iter=3, tol=0)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["frobenius", "kl"])
+def test_memory_is_as_allowed_where_entries_are_missing(tmp_path, loss):
+    path = str(tmp_path / "x.npy")
+    subprocess.run([sys.executable, "-c", WITH_HOLES, path], check=True)
+    run = subprocess.run([sys.executable, "-c", BOUNDED, path, loss], capture_output=True, text=True, check=True)
+    assert int(run.stdout) < 500e6
+
+
 def test_nothing_may_count_in_a_block():
     X = COUNTS.copy()
     X[:20] = np.nan

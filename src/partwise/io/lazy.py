@@ -21,7 +21,7 @@ from .readers.hierarchy import Hierarchy
 
 SHARE = 4  # of the memory of the machine that is used where the user names none
 BLOCK = 1 << 26  # bytes of a block, at most
-BLOCKS = 16  # that fit into the memory allowed: read, at work, and copies in other types
+BLOCKS = 12  # that a run may hold at a time: read, at work, in other types, and what is known of missing entries
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 BASE = 400_000_000  # bytes that Python and its libraries take
@@ -56,7 +56,8 @@ class LazyMatrix(Source):
         self.rows, self.memory = rows, memory
         self.shape, self.dtype = rows.shape, rows.dtype
         self.row_names, self.column_names, self.found = about.row_names, about.column_names, about.found
-        self.heights = tuple(rows.heights(min(BLOCK, max(int(memory) // BLOCKS, 1))))
+        room = max(int(memory) - BASE, int(memory) // 4)
+        self.heights = tuple(rows.heights(min(BLOCK, max(room // BLOCKS, 1))))
 
     def read(self, start, stop, room=None):
         return self.rows.read(start, stop, room)
@@ -69,7 +70,7 @@ class LazyMatrix(Source):
         return matrix_modes(self.row_names, self.column_names)
 
     def needed(self, rank: int) -> float:
-        """Bytes that a factorization takes, about."""
+        """Bytes that a factorization of complete data takes, about."""
         block = max(self.heights) * self.rows.row_bytes
         return BASE + BLOCKS / 2 * block + TALL * self.shape[0] * rank * self.dtype.itemsize
 
