@@ -127,7 +127,7 @@ def test_structures(structures):
     assert found.certificate.feasible
 
 
-@pytest.mark.slow
+@pytest.mark.slow_cases("holes-nonnegative")
 @pytest.mark.parametrize("penalty", ["nonnegative & l1(0.3)", "nonnegative & l2(0.3)", "box(0, 0.5)"])
 @pytest.mark.parametrize("seen, solver", [(1.0, "hals"), (0.8, "newton")], ids=["complete", "holes"])
 def test_an_optimum_is_that_of_memory(penalty, seen, solver):
