@@ -125,7 +125,9 @@ def expand_blocks(X, A, B, loss, out, start, stop):
         if plus:
             np.matmul(b, B, out=out.plus[rows])
         if curved:
-            np.matmul(q, squares, out=out.curvature[rows])
+            with np.errstate(over="ignore"):  # where the model is near 0 under entries of X
+                np.matmul(q, squares, out=out.curvature[rows])
+            np.minimum(out.curvature[rows], np.finfo(A.dtype).max, out=out.curvature[rows])
 
 
 def expansion(X, A, others, loss, wanted=CURVATURE):
