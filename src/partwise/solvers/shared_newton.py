@@ -42,7 +42,7 @@ class SharedNewton(Newton):
     Parameters
     ----------
     steps : int
-        Steps on each row in an update.
+        Steps of `Newton` on a row that gets them: one that a shared step makes worse.
     extrapolate : bool
         Whether to start each update from beyond the last one; undone where the objective would rise.
 
