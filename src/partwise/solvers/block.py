@@ -102,6 +102,7 @@ class BlockDescent(Solver):
     """
 
     extrapolate: bool
+    first_beta: ClassVar[float] = 0.5  # of the momentum
     states: tuple[type, ...] = (State, Momentum)
 
     @abstractmethod
@@ -138,7 +139,7 @@ class BlockDescent(Solver):
             boxes=[
                 s.elementwise.box(A) if s.elementwise else s for s, A in zip(problem.structures, factors, strict=True)
             ],
-            momentum=Momentum() if self.extrapolate and len(problem.modes) > 1 else None,
+            momentum=Momentum(self.first_beta) if self.extrapolate and len(problem.modes) > 1 else None,
             rng=rng,
             tol=tol,
             objective=np.inf,  # so that the first step, which does not extrapolate, is taken

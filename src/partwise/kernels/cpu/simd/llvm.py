@@ -59,7 +59,13 @@ def gather(typingctx, count, values, indices, first, last, B, offset, stride, ou
             row = builder.add(offset, builder.mul(v.integer(index, p), stride))
             return [v.multiply_add(weight, v.load(b, row, i), sums[i]) for i in numbers]
 
-        sums = v.accumulate(first, last, [v.zero for _ in numbers], turn)
+        def two_turns(p, sums):  # two sums of every second one: one would wait for its last multiplication
+            return turn(p, sums[: len(numbers)]) + turn(builder.add(p, INT(1)), sums[len(numbers) :])
+
+        even = builder.add(first, builder.and_(builder.sub(last, first), INT(-2)))
+        twice = v.accumulate(first, even, [v.zero for _ in numbers] * 2, two_turns, 2)
+        both = [builder.fadd(twice[i], twice[i + len(numbers)]) for i in numbers]
+        sums = v.accumulate(even, last, both, turn)
         for i in numbers:
             v.store(sums[i], o, INT(0), i)
         return context.get_dummy_value()

@@ -94,8 +94,8 @@ class Vectors:
         huge = self.constant(HUGE[self.itemsize])
         return self.builder.select(self.builder.fcmp_ordered("<", value, huge), value, huge)
 
-    def accumulate(self, first, last, initial, turn):
-        """`for p in range(first, last): sums = turn(p, sums)`, sums in registers; returns them."""
+    def accumulate(self, first, last, initial, turn, step=1):
+        """`for p in range(first, last, step): sums = turn(p, sums)`, sums in registers; returns them."""
         builder = self.builder
         entry = builder.block
         head, body, done = (builder.append_basic_block(name) for name in ("head", "body", "done"))
@@ -106,7 +106,7 @@ class Vectors:
         builder.position_at_end(body)
         renewed = turn(counter, sums)
         for phi, start, following in zip(
-            [counter, *sums], [first, *initial], [builder.add(counter, INT(1)), *renewed], strict=True
+            [counter, *sums], [first, *initial], [builder.add(counter, INT(step)), *renewed], strict=True
         ):
             phi.add_incoming(start, entry)
             phi.add_incoming(following, builder.block)
