@@ -205,6 +205,7 @@ class Odd(Rows):
         (sparse.csr_array, r"block 2 of X \(rows 21 to 50\) is sparse, and block 0 is dense"),
         (lambda X: X * np.inf, r"block 2 of X \(rows 21 to 50\) contains \d+ infinite entries"),
         (lambda X: X.astype(str), r"block 2 of X .* must be a matrix of numbers"),
+        (lambda X: X - 1, r"Negative values .* The first of them are in block 2 of X \(rows 21 to 50\)"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")

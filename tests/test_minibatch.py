@@ -85,3 +85,16 @@ def test_blocks_are_told_what_to_do(tmp_path):
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(ValueError, match="call partial_fit with one block of X after the other"):
         pw.MiniBatchNMF(4).fit(pw.open(tmp_path / "x.npy"))
+
+
+def test_a_stream_that_begins_with_zeros_is_learnt():
+    model = pw.MiniBatchNMF(4, random_state=0).partial_fit(np.zeros((50, 30)))
+    model.partial_fit(X)
+    assert model.n_steps_ == 2
+    assert objective(model.components_) < 1.5 * objective(pw.NMF(4, random_state=0).fit(X).components_)
+
+
+def test_missing_entries_are_refused_in_words_of_this_class():
+    holes = np.where(X > 1, np.nan, X)
+    with pytest.raises(ValueError, match=r"Fill them in, or drop the rows or columns that hold them\.$"):
+        pw.MiniBatchNMF(4).fit(holes)

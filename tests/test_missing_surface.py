@@ -458,6 +458,20 @@ def test_files_with_missing_values(line, folder, capsys):
     assert "optimality" not in told
 
 
+@pytest.mark.parametrize("options", ["", "--transpose", "--out-of-core"])
+def test_one_column_of_weights_is_of_samples_and_one_row_of_features(options, folder, capsys):
+    vectors = np.arange(1.0, 31), np.arange(1.0, 21)
+    for mode, vector in enumerate(vectors):
+        np.save(folder / "vector.npy", vector[:, None] if mode == 0 else vector[None])
+        arguments = [str(folder / "full.npy"), "--weights", str(folder / "vector.npy"), "--force", *options.split()]
+        status, err, told = fit(folder, arguments, capsys)
+        assert (status, err) == (0, "")
+        A = FULL.T if options == "--transpose" else FULL
+        weights = (vector, None) if (mode == 0) != (options == "--transpose") else (None, vector)
+        alike = pw.factorize(A, 3, weights=weights, random_state=0)
+        assert told["relative_error"] == pytest.approx(alike.relative_error, rel=1e-3)
+
+
 @pytest.mark.parametrize("turned", [[], ["--transpose"]], ids=["", "transposed"])
 def test_tables_are_filled_in(turned, folder, capsys):
     frame = pd.DataFrame(X, columns=[f"f, {j}" for j in range(20)])

@@ -6,6 +6,9 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from scipy.sparse import issparse
+
 from ..data.names import SAMPLES_AND_FEATURES, Mode, factor_names, matrix_only
 from ..data.validation import OFF_DIAGONAL
 from ..io import LazyMatrix, open_lazily, read
@@ -83,7 +86,8 @@ def add_counts(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--weights",
         metavar="FILE",
-        help="how much each entry counts, >= 0, 0 if not listed: as large as the data, turned with it by --transpose",
+        help="how much each entry counts, >= 0, 0 if not listed: as large as the data, turned with it by --transpose, "
+        "or one column, of a weight for each sample, or one row, of one for each feature",
     )
 
 
@@ -118,12 +122,13 @@ def add_memory(command: argparse.ArgumentParser) -> None:
 
 def opened_in_blocks(options) -> tuple[LazyMatrix, tuple[Mode, ...], Callable]:
     """The same as `opened` for a file that is read in blocks of rows."""
-    if options.transpose or options.impute:
-        raise ValueError("--out-of-core does not go with --transpose and --impute: leave them out")
+    for name in ("transpose", "impute"):
+        if getattr(options, name):
+            raise ValueError(f"--out-of-core does not go with --{name}: leave it out")
     X = open_lazily(options.file, key=options.key, layer=options.layer, memory=options.memory)
     X.check_memory(options.rank)
     say = (lambda *_: None) if options.quiet or options.json else print
-    say(f"opened {X.shape[0]} samples x {X.shape[1]} features in {len(X.heights)} blocks ({X.found})")
+    say(f"opened {X.shape[0]} samples x {X.shape[1]} features in {X.n_blocks} ({X.found})")
     return X, called(X.modes, options.modes, 2), say
 
 
@@ -221,7 +226,17 @@ def counting(options) -> dict[str, Any]:
         return X.T if path and options.transpose else X
 
     missing = None if options.missing == "none" else options.missing
-    return {"missing": missing, "mask": counts(options.mask), "weights": counts(options.weights)}
+    return {"missing": missing, "mask": counts(options.mask), "weights": along_modes(counts(options.weights))}
+
+
+def along_modes(weights: Any) -> Any:
+    """Weights in one column as those of samples, in one row as those of features; others as they are."""
+    if weights is None or 1 not in weights.shape:
+        return weights
+    of_samples, of_features = (length > 1 for length in weights.shape)
+    whole = weights.read(0, weights.shape[0]) if isinstance(weights, LazyMatrix) else weights
+    vector = np.ravel(whole.toarray() if issparse(whole) else whole)
+    return vector if of_samples else None, vector if of_features else None
 
 
 def counts_of(said: dict[str, Any]) -> dict[str, Any]:

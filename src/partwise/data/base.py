@@ -132,6 +132,10 @@ class Data(Summarised, ABC):
         """How many entries count."""
         return math.prod(self.shape)
 
+    def where_negative(self) -> str:
+        """A sentence on where entries below 0 are, of data that are hard to look through."""
+        return ""
+
     def unobserved(self, mode: int) -> np.ndarray:
         """Which rows of X unfolded along `mode` have no entry that counts, (dim,)."""
         return np.zeros(self.shape[mode], bool) if self.complete else self.row_weights(mode) == 0

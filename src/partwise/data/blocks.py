@@ -163,6 +163,10 @@ class Blocks(Data):
     def summary(self):
         return joined([fact.summary for fact in self.facts])
 
+    def where_negative(self):
+        first = next((n for n, fact in enumerate(self.facts) if fact.summary.lowest < 0), None)
+        return "" if first is None else f" The first of them are in {self.place.named(first)}."
+
     @property
     def n_observed(self):
         return sum(fact.n_observed for fact in self.facts)

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..data.observed import MISSING, place_of, provisional
-from ..data.validation import checked_data, is_annotated, is_table
+from ..data.validation import NEVER, checked_data, is_annotated, is_table
 from ..factorize import factorize
 from ..init import Init
 from ..losses import Loss
@@ -149,7 +149,8 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         are remembered, or compared with those of `fit` unless `reset`."""
         if place_of(X) is not None:  # blocks are looked at when they are loaded
             return X
-        return checked_data(X, any_order=self.any_order, missing=provisional(self.missing, mask, weights))
+        missing = self.missing if "missing" in self._get_param_names() else NEVER
+        return checked_data(X, any_order=self.any_order, missing=provisional(missing, mask, weights))
 
     def _fitted(self, X, rank: int, start, model: dict[str, Any]) -> Result:
         """`factorize` with all settings of this estimator, and what `model` says beyond."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -173,15 +174,16 @@ class MiniBatchNMF(NMF):
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> MiniBatchNMF:
         """Take X as one more batch of a stream; H: where to start, with init="custom", in the first call alone."""
-        begun = hasattr(self, "components_")
-        checked = self._in_memory(X, reset=not begun)
+        known = hasattr(self, "components_")
+        checked = self._in_memory(X, reset=not known)
+        begun = known and bool(self.components_.any())  # batches of zeros say nothing of where to start
         data = as_data(checked)
         if begun:
             parts = np.ascontiguousarray(self.components_.T).astype(checked.dtype)
             online = self._online(checked, parts.shape[1], checked.shape[0])
         else:
             online, start, parts = self._begun(checked, W, H, checked.shape[0])
-            self._known = online.statistics(parts)
+            self._known = replace(online.statistics(parts), steps=self.n_steps_ if known else 0)
         if not begun and online.determined(data):
             _, parts = fit_first(online, self._known, data, [data], (start, parts))
         else:

@@ -83,10 +83,14 @@ class LazyMatrix(Source):
                 "Dask (docs/large.md)"
             )
 
+    @property
+    def n_blocks(self) -> str:
+        """In words."""
+        return "1 block" if len(self.heights) == 1 else f"{len(self.heights)} blocks"
+
     def __repr__(self):
         return (
-            f"<matrix in a file: {self.shape[0]} x {self.shape[1]} of {self.dtype}, in {len(self.heights)} blocks "
-            f"({self.found})>"
+            f"<matrix in a file: {self.shape[0]} x {self.shape[1]} of {self.dtype}, in {self.n_blocks} ({self.found})>"
         )
 
 

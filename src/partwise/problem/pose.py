@@ -30,12 +30,12 @@ def pose(data: Data, loss: Loss, structures: Sequence[Structure], rank: int) -> 
     lowest, _ = data.extremes
     nonnegative = all(structure.nonnegative for structure in bound)
     if why := loss.refuses(lowest, nonnegative):
-        raise ValueError(f"{why}.")
+        raise ValueError(f"{why}.{data.where_negative()}")
     if lowest < 0 and nonnegative and not any(structure.fixed for structure in bound):  # parts held are what they are
         raise ValueError(
             f"Negative values in data passed to partwise: X goes down to {lowest:g}, which nonnegative factors "
             "cannot reproduce. Clip or shift X, or let one factor of pw.factorize be structures.Free(); if such values "
-            "mean that an entry is missing, put NaN in their place, or use mask=."
+            f"mean that an entry is missing, put NaN in their place, or use mask=.{data.where_negative()}"
         )
     problem = Problem(loss.held(data, nonnegative), loss, bound, rank)
     # rows that are problems of their own may be seen in small entries alone, which sums over all would drown
