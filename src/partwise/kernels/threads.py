@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, reduce
 from itertools import pairwise
 
 import joblib
@@ -71,7 +71,9 @@ def pieces(work: int, least: int = CHUNK_WORK) -> int:
 
 def split_evenly(n_rows: int, row_work: int, least: int = CHUNK_WORK, most: int = MOST_TASKS) -> list[int]:
     """Boundaries of equal chunks of rows, at most so many, each with enough work to pay for its task."""
-    n_chunks = max(1, min(pieces(n_rows * row_work, least), n_rows, most))
+    n_chunks = min(pieces(n_rows * row_work, least), n_rows, most)
+    if n_chunks <= 1:
+        return [0, n_rows]
     return [n_rows * chunk // n_chunks for chunk in range(n_chunks + 1)]
 
 
@@ -82,21 +84,32 @@ def split_by_work(work: np.ndarray, least: int = CHUNK_WORK) -> list[int]:
     return np.searchsorted(done, shares).tolist()
 
 
+def added(sums: list[np.ndarray]) -> np.ndarray:
+    """The sum of what tasks return, in their order."""
+    return reduce(np.add, sums)
+
+
 def map_chunks(task: Callable, boundaries: list[int]) -> list:
     """`[task(start, stop), ...]` over consecutive boundaries, in parallel, results in order.
 
     The calling thread works too, and takes back what no other has begun: waking a thread costs 0.1 ms. Between two
     tasks is where Ctrl-C and the time limit are looked at.
     """
+    if interrupts.are_held():  # as in every run
+        return _mapped(task, boundaries)
     with interrupts.held():
-        interrupts.check()
-        if len(boundaries) == 2:
-            return [task(*boundaries)]
-        ranges = list(pairwise(boundaries))
-        results: list = [None] * len(ranges)
-        waiting = deque(range(len(ranges)))
-        _work_off(task, ranges, results, waiting)
-        return results
+        return _mapped(task, boundaries)
+
+
+def _mapped(task: Callable, boundaries: list[int]) -> list:
+    interrupts.check()
+    if len(boundaries) == 2:
+        return [task(*boundaries)]
+    ranges = list(pairwise(boundaries))
+    results: list = [None] * len(ranges)
+    waiting = deque(range(len(ranges)))
+    _work_off(task, ranges, results, waiting)
+    return results
 
 
 def _work_off(task: Callable, ranges: list[tuple[int, int]], results: list, waiting: deque[int]) -> None:

@@ -116,17 +116,18 @@ class StartRun:
     def __init__(self, problem: Problem, solver: Solver, rng: np.random.RandomState, control: Control, earlier: dict):
         self.problem, self.solver, self.rng, self.control = problem, solver, rng, control
         self.earlier = earlier  # what a snapshot says of the starts before this one
-        self.monitor = Monitor(problem, control, solver.rank_is_limit)
         self.factors: Factors = ()
         self.state: Any = None
+        known = lambda factors: solver.known(problem, self.state, factors)  # noqa: E731
+        self.monitor = Monitor(problem, control, known, solver.rank_is_limit)
         self.consistent: dict[str, Any] = {}
         self.verdict: str | None = None  # why the loop ended, if it did before its iterations were used up
 
     def begin(self, start: Init) -> Run:
         with self.problem.data.working():
             self.factors = start(self.problem, self.rng)
-            self.verdict = self.monitor.record(0, self.factors, *self.monitor.measure(self.factors))
             self.state = self.solver.init(self.problem, self.factors, self.control.limits.tol, self.rng)
+            self.verdict = self.monitor.record(0, self.factors, *self.monitor.measure(self.factors))
             self.remember()
             return self.go_on()
 
@@ -216,8 +217,9 @@ class StartRun:
 class Monitor:
     """Keeps the history of a run and decides when it is over."""
 
-    def __init__(self, problem: Problem, control: Control, partly: bool = False):
+    def __init__(self, problem: Problem, control: Control, known: Callable[[Factors], dict], partly: bool = False):
         self.problem, self.control, self.limits, self.clock = problem, control, control.limits, control.clock
+        self.known = known  # what the solver knows of the loss around factors: see `Solver.known`
         self.partly = partly  # parts that are empty are meant to be, and nothing is said of what they could gain
         self.begin = control.clock()
         self.history: list[Record] = []
@@ -235,8 +237,10 @@ class Monitor:
         return self.exact.fit + self.problem.penalty(factors), self.exact.stationarity
 
     def measured(self, factors: Factors) -> Measured:
-        problem, parts = self.problem.without_zero_components(factors) if self.partly else (self.problem, factors)
-        return problem.precise(parts)
+        if self.partly:
+            problem, factors = self.problem.without_zero_components(factors)
+            return problem.precise(factors)
+        return self.problem.precise(factors, self.known(factors))
 
     def record(
         self, n_iter: int, factors: Factors, objective: float, stationarity: float, done: bool = False

@@ -3,6 +3,8 @@ array they are."""
 
 import numpy as np
 
+from .. import threads
+
 
 def asarray(A, dtype=None):
     """An array of this kind from one of NumPy's, in C order."""
@@ -27,6 +29,19 @@ def times(A, M):
 def scaled(A, scales):
     """A with its columns multiplied by numbers, one for each or one for all."""
     return A * np.asarray(scales, A.dtype)
+
+
+def gradient(A, M, C):
+    """`A M - C`, M small."""
+    out = np.empty_like(C)
+
+    def task(start, stop):
+        rows = out[start:stop]
+        np.matmul(A[start:stop], M, out=rows)
+        rows -= C[start:stop]
+
+    threads.map_chunks(task, threads.split_evenly(*A.shape, threads.LIGHT_WORK))
+    return out
 
 
 def difference(A, B):
@@ -70,6 +85,9 @@ def column_extremes(A):
 
 def finite_rows(A):
     """Which rows are numbers throughout, (dim,); one True where all are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(A.sum()):  # what is infinite, or no number, makes every sum so
+            return np.ones(1, dtype=bool)
     finite = np.isfinite(A)
     return np.ones(1, dtype=bool) if finite.all() else finite.all(axis=1)
 
