@@ -111,7 +111,7 @@ class Stages:
 
     def wrap(self, function, stage: str):
         def staged(*arguments, **options):
-            with self.running(LAST if stage == FIRST and self.spent[FIRST] else stage):
+            with self.running(stage):
                 return function(*arguments, **options)
 
         return staged
@@ -132,7 +132,8 @@ class Stages:
         places = {
             (Init, "__call__"): START,
             (cpu, "transpose"): COPY,
-            (Monitor, "measure"): FIRST,
+            (Monitor, "look"): FIRST,
+            (Monitor, "measure"): LAST,
             (StartRun, "go_on"): ITERATIONS,
             (BlockDescent, "known"): ITERATIONS,  # what the first step needs
             (Monitor, "finish"): LAST,

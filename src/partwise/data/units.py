@@ -73,6 +73,8 @@ def within(limit: int, exponents: np.ndarray) -> tuple[int, ...]:
 
 def in_units(bounds, exponent: int | np.ndarray):
     """`bounds / 2**exponent`, numbers or arrays; what is 0, finite or infinite remains so."""
+    if np.ndim(bounds) == 0 and (bounds == 0 or math.isinf(bounds)):
+        return float(bounds)
     with np.errstate(over="ignore", under="ignore"):
         size = np.clip(np.ldexp(np.abs(bounds), -exponent), LEAST, MOST)
     scaled = np.where((bounds == 0) | np.isinf(bounds), bounds, np.copysign(size, bounds))

@@ -70,7 +70,7 @@ class Quadratic(Smooth, _Quadratic):
 
     def square(self, A: np.ndarray) -> float:
         """`tr(A gram A')`, the square of the model as far as it counts, with the ridge."""
-        return float(np.vdot(self.gram, gram_of(A).astype(np.float64)))
+        return float(np.vdot(self.gram, gram_of(A).astype(np.float64, copy=False)))
 
 
 class Majoriser(Quadratic):

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..errors import warn
 from ..init import Init
-from ..problem import Factors, Measured, Problem, zero_components
+from ..problem import Factors, Measured, Problem, largest, zero_components
 from ..solvers import Solver, Step
 from . import interrupts
 from .limits import Clock, Limits
@@ -127,7 +127,7 @@ class StartRun:
         with self.problem.data.working():
             self.factors = start(self.problem, self.rng)
             self.state = self.solver.init(self.problem, self.factors, self.control.limits.tol, self.rng)
-            self.verdict = self.monitor.record(0, self.factors, *self.monitor.measure(self.factors))
+            self.verdict = self.monitor.record(0, self.factors, *self.monitor.look(self.factors))
             self.remember()
             return self.go_on()
 
@@ -230,6 +230,15 @@ class Monitor:
     def continue_from(self, snapshot: Snapshot) -> None:
         self.history, self.correction = list(snapshot.history), snapshot.correction
         self.begin -= self.history[-1].time
+
+    def look(self, factors: Factors) -> tuple[float, float]:
+        """Objective and stationarity of a start, the latter as far as the solver knows it anyway: a step does not tell
+        more of the factors it ends with either."""
+        problem, known = self.problem, self.known(factors)
+        if not known:
+            return self.measure(factors)
+        found = [problem.stationarity_of(factors, mode, expansion) for mode, expansion in known.items()]
+        return problem.fit(factors, *next(iter(known.items()))) + problem.penalty(factors), largest(found)
 
     def measure(self, factors: Factors) -> tuple[float, float]:
         """Objective and stationarity, computed afresh."""
