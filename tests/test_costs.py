@@ -17,7 +17,7 @@ from partwise.run import interrupts
 from .conformance.tables import problem_for
 
 X = make_parts(90, 70, 4, zeros=0.3, noise=0.1, random_state=0).X
-STORED = {"dense": X, "sparse": sparse.csr_array(np.where(X > np.median(X), X, 0))}
+STORED = {"dense": X, "sparse": sparse.csr_array(np.where(np.median(X) < X, X, 0))}
 PRODUCTS = ("dense_product", "sparse_product", "transposed_product")
 
 

@@ -350,7 +350,8 @@ def of_listed(X, missing: str | None, counts: list) -> Data:
 def has_nan(X) -> bool:
     """Whether some of the values of X by its nonzeros are NaN, with little memory."""
     values = X.data if issparse(X) else X.values
-    return not all_finite(values) and any(np.isnan(values[start : start + BLOCK]).any() for start in range(0, len(values), BLOCK))
+    blocks = (values[start : start + BLOCK] for start in range(0, len(values), BLOCK))
+    return not all_finite(values) and any(np.isnan(block).any() for block in blocks)
 
 
 def joined(shape, places, values, weights, given) -> tuple:

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..errors import warn
 from ..init import Init
-from ..problem import Factors, Measured, Problem, largest, zero_components
+from ..problem import Expansion, Factors, Measured, Problem, largest, zero_components
 from ..solvers import Solver, Step
 from . import interrupts
 from .limits import Clock, Limits
@@ -118,8 +118,7 @@ class StartRun:
         self.earlier = earlier  # what a snapshot says of the starts before this one
         self.factors: Factors = ()
         self.state: Any = None
-        known = lambda factors: solver.known(problem, self.state, factors)  # noqa: E731
-        self.monitor = Monitor(problem, control, known, solver.rank_is_limit)
+        self.monitor = Monitor(problem, control, self.known, solver.rank_is_limit)
         self.consistent: dict[str, Any] = {}
         self.verdict: str | None = None  # why the loop ended, if it did before its iterations were used up
 
@@ -193,6 +192,9 @@ class StartRun:
         with interrupts.finishing():
             details = self.solver.details(self.problem, self.state)
             return replace(self.monitor.finish(self.factors, status), details=details)
+
+    def known(self, factors: Factors) -> dict[int, Expansion]:
+        return self.solver.known(self.problem, self.state, factors)
 
     def remember(self) -> None:
         """Keep the last consistent state, so that Ctrl-C in mid-step loses only that step."""

@@ -8,6 +8,7 @@ from .. import threads
 
 FOLD = 32  # rows
 
+
 def asarray(A, dtype=None):
     """An array of this kind from one of NumPy's, in C order."""
     return np.ascontiguousarray(A, dtype=dtype)
