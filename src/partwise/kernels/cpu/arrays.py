@@ -73,7 +73,7 @@ def clip(A, lower, upper):
 
 def columns(A, chosen):
     """Some columns, by number."""
-    return np.ascontiguousarray(A[:, chosen])
+    return np.take(A, np.asarray(chosen, np.intp), axis=1)
 
 
 def column_sums(A):
