@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -36,7 +37,7 @@ def is_between(value: Any, least: float, most: float) -> bool:
 def all_finite(values: np.ndarray) -> bool:
     """True where all are finite; False where one is not, or their sum is too large: in one pass, without memory."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(values.sum()))  # what is infinite, or no number, makes any sum so
+        return math.isfinite(values.sum())  # what is infinite, or no number, makes any sum so
 
 
 class Rule(NamedTuple):

@@ -66,14 +66,15 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 
 def pieces(work: int, least: int = CHUNK_WORK) -> int:
     """How many tasks this much work is cut into: not a matter of the number of threads, so sums keep their bits."""
-    return max(1, min(MOST_TASKS, work // least))
+    return 1 if work < 2 * least else min(MOST_TASKS, work // least)
 
 
 def split_evenly(n_rows: int, row_work: int, least: int = CHUNK_WORK, most: int = MOST_TASKS) -> list[int]:
     """Boundaries of equal chunks of rows, at most so many, each with enough work to pay for its task."""
-    n_chunks = min(pieces(n_rows * row_work, least), n_rows, most)
-    if n_chunks <= 1:
+    n_chunks = pieces(n_rows * row_work, least)
+    if n_chunks == 1 or n_rows <= 1:
         return [0, n_rows]
+    n_chunks = min(n_chunks, n_rows, most)
     return [n_rows * chunk // n_chunks for chunk in range(n_chunks + 1)]
 
 

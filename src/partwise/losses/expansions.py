@@ -329,7 +329,7 @@ def ratio(a: float | np.ndarray, b: float | np.ndarray) -> np.ndarray:
 
 def largest(measures) -> float:
     """The largest of some measures, at least 0; NaN if any is, since then nothing is known."""
-    return float(np.asarray(measures).max(initial=0.0))
+    return float(np.maximum.reduce(measures, axis=None, initial=0.0))
 
 
 def defined(G: np.ndarray, d: np.ndarray) -> np.ndarray:
