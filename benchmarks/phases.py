@@ -1,19 +1,26 @@
-"""Where the time of an iteration goes, and how near each phase comes to what the machine can do."""
+"""Where the time of an iteration goes, how near each phase comes to what the machine can do, and what a fit takes
+besides its iterations."""
 
 from __future__ import annotations
 
 import time
+import warnings
 from collections import defaultdict
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import islice
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+import partwise as pw
 from partwise import kernels
 from partwise.bench import Contest, machine, partwise
-from partwise.init import Random
-from partwise.kernels import threads
+from partwise.init import Init, Random
+from partwise.kernels import cpu, threads
+from partwise.run.loop import Monitor, StartRun
+from partwise.solvers import BlockDescent
 
 from . import data
 from .pages import table
@@ -31,6 +38,25 @@ PHASES = {
     "sum_abs": "bookkeeping",
 }
 STEPS = 15
+
+# fits of data with so many parts, and the stages that they are made of
+FITS = {
+    "news20, tf-idf": (lambda: data.tf_idf("news20"), 20),
+    "k1b, tf-idf": (lambda: data.tf_idf("k1b"), 20),
+    "orl": (lambda: data.images("orl"), 25),
+    "cbcl": (lambda: data.images("cbcl"), 49),
+    "uniform, 200 × 100": (lambda: np.random.default_rng(0).uniform(size=(200, 100)), 5),
+}
+BEFORE, START, COPY, FIRST, ITERATIONS, LAST, AFTER = STAGES = (
+    "checks, statistics of X",
+    "start",
+    "second copy of X",
+    "first measure",
+    "iterations",
+    "last measure",
+    "conventions, certificate, result",
+)
+N_ITER, REPEATS = 20, 7
 
 
 class Timed:
@@ -59,6 +85,104 @@ class Timed:
                 self.spent[phase] += time.perf_counter() - start
 
         return timed
+
+
+class Stages:
+    """The time of a fit by its stages. Where one runs inside another, its time is its own."""
+
+    def __init__(self):
+        self.spent, self.open, self.since = defaultdict(float), [], 0.0
+
+    def tick(self) -> None:
+        now = time.perf_counter()
+        if self.open:
+            self.spent[self.open[-1]] += now - self.since
+        self.since = now
+
+    @contextmanager
+    def running(self, stage: str):
+        self.tick()
+        self.open.append(stage)
+        try:
+            yield
+        finally:
+            self.tick()
+            self.open.pop()
+
+    def wrap(self, function, stage: str):
+        def staged(*arguments, **options):
+            with self.running(stage):
+                return function(*arguments, **options)
+
+        return staged
+
+    def solving(self, solve):
+        def staged(*arguments, **options):
+            try:
+                return solve(*arguments, **options)
+            finally:
+                self.tick()
+                self.open[0] = AFTER
+
+        return staged
+
+    @contextmanager
+    def installed(self):
+        front = import_module("partwise.factorize")
+        places = {
+            (Init, "__call__"): START,
+            (cpu, "transpose"): COPY,
+            (Monitor, "look"): FIRST,
+            (Monitor, "measure"): LAST,
+            (StartRun, "go_on"): ITERATIONS,
+            (BlockDescent, "known"): ITERATIONS,  # what the first step needs
+            (Monitor, "finish"): LAST,
+        }
+        originals = {place: getattr(*place) for place in [*places, (front, "solve")]}
+        for place, stage in places.items():
+            setattr(*place, self.wrap(originals[place], stage))
+        front.solve = self.solving(front.solve)
+        try:
+            yield
+        finally:
+            for place, function in originals.items():
+                setattr(*place, function)
+
+
+def by_stage(X, rank: int, init: str) -> dict[str, float]:
+    """Seconds of one fit."""
+    stages, model = Stages(), pw.NMF(rank, init=init, max_iter=N_ITER, tol=0, random_state=0)
+    with warnings.catch_warnings(), stages.installed(), stages.running(BEFORE):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X)
+    return stages.spent
+
+
+def fixed_costs(X, rank: int, init: str) -> list:
+    """A line of the table: the median of each stage."""
+    pw.NMF(rank, init=init, max_iter=2, tol=0, random_state=0).fit(X)  # compile
+    fits = [by_stage(X, rank, init) for _ in range(REPEATS)]
+    spent = {stage: float(np.median([fit[stage] for fit in fits])) for stage in STAGES}
+    iteration = spent[ITERATIONS] / N_ITER
+    outside = sum(seconds for stage, seconds in spent.items() if stage not in (START, ITERATIONS))
+    shown = [f"{1e3 * spent[stage]:.2f} ({spent[stage] / iteration:.1f})" for stage in STAGES if stage != ITERATIONS]
+    share = outside / (outside + spent[START] + spent[ITERATIONS])
+    return [init, f"{1e3 * iteration:.2f}", *shown, f"**{outside / iteration:.1f}**", f"{share:.0%}"]
+
+
+def outside() -> str:
+    """What fits take besides their iterations."""
+    lines = []
+    for name, (load, rank) in FITS.items():
+        try:
+            X = load()
+        except data.Absent as error:
+            print(f"{name}: {error}")
+            continue
+        lines += [[name, rank, *fixed_costs(X, rank, init)] for init in ("random", "nndsvda")]
+    stages = [stage for stage in STAGES if stage != ITERATIONS]
+    header = ["data", "rank", "init", "ms an iteration", *stages, "**all but the start, in iterations**", "of the fit"]
+    return f"{machine()}\n\n{table(header, lines)}"
 
 
 def limits() -> dict[str, float]:

@@ -6,9 +6,11 @@ import inspect
 import math
 import operator
 import reprlib
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial, reduce
+from functools import cache, lru_cache, partial, reduce
 from itertools import takewhile
+from types import ModuleType
 from typing import Any
 
 from . import init, losses, solvers, structures
@@ -145,6 +147,7 @@ def as_number(spec) -> float | None:
         return None
 
 
+@lru_cache(256)  # objects are frozen, so that one does for all
 def build(kind: str, text: str):
     """The object that `name` or `name(literals)` describes; nothing in the text is run."""
     names, _ = KINDS[kind]
@@ -155,12 +158,15 @@ def build(kind: str, text: str):
     try:
         values, options = arguments_of(f"f({arguments}" if bracket else "f()")
         try:
-            inspect.signature(names[name]).bind(*values, **options)
+            signature_of(names[name]).bind(*values, **options)
         except TypeError:
             raise ValueError(takes(name, names[name])) from None
         return names[name](*values, **options)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{kind} {SHORT.repr(text)} does not make sense: {error}") from error
+
+
+signature_of = cache(inspect.signature)  # takes as long as a small step of a solver
 
 
 def arguments_of(call: str) -> tuple[list, dict]:
@@ -176,7 +182,7 @@ def arguments_of(call: str) -> tuple[list, dict]:
 
 def takes(name: str, maker) -> str:
     """Which arguments a name takes, with an example; fields from `entries` on are not the user's."""
-    parameters = takewhile(lambda p: p.name != "entries", inspect.signature(maker).parameters.values())
+    parameters = takewhile(lambda p: p.name != "entries", signature_of(maker).parameters.values())
     listed = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters]
     example = EXAMPLES.get(name, f"{name}({listed[0]})" if listed else name)
     return f"{name} takes {', '.join(listed) or 'no arguments'}; write {example}"
@@ -211,12 +217,24 @@ def refusal(solver: solvers.Solver, problem: Problem) -> str | None:
     if problem.data.in_blocks and not solver.in_blocks:
         return f"{type(solver).__name__} needs all of X at once, and X is read in blocks of rows"
     users: tuple[Any, ...] = (solver, *problem.structures, problem.loss)
-    needed = {name: user for user in users for name in user.kernels}
-    if lacking := next((name for name in needed if not hasattr(problem.data.kernels, name)), None):
-        arrays = problem.data.array_type.__name__
-        who = needed[lacking] if needed[lacking] is not solver else type(solver).__name__
-        return f"{who} needs the kernel {lacking!r}, which there is not for arrays of type {arrays}"
+    for user in users:
+        if name := lacking(problem.data.kernels, user.kernels):
+            arrays = problem.data.array_type.__name__
+            who = user if user is not solver else type(solver).__name__
+            return f"{who} needs the kernel {name!r}, which there is not for arrays of type {arrays}"
     return solver.supports(problem)
+
+
+@cache
+def lacking(module: ModuleType, names: tuple[str, ...]) -> str | None:
+    """The first of these kernels that a module does not have."""
+    return next((name for name in names if not hasattr(module, name)), None)
+
+
+@cache
+def by_default(maker: Callable[[], solvers.Solver]) -> solvers.Solver:
+    """A solver with its own settings; it is frozen, so that one does for all."""
+    return maker()
 
 
 def choose(problem: Problem, spec) -> tuple[solvers.Solver, str]:
@@ -230,7 +248,7 @@ def choose(problem: Problem, spec) -> tuple[solvers.Solver, str]:
             hint = f"These can: {', '.join(others)}." if others else way_out(problem)
             raise IncompatibleError(f"{why}. {hint}".strip())
         return configure(solver, problem, "asked for")
-    able = [solver for solver in (cls() for cls in SOLVERS.values()) if refusal(solver, problem) is None]
+    able = [solver for solver in map(by_default, SOLVERS.values()) if refusal(solver, problem) is None]
     if not able:
         if why := way_out(problem):
             raise IncompatibleError(why)

@@ -73,7 +73,7 @@ class Dense(Data):
 
     def cross(self, factors, mode):
         _, after = self.inverse_scale
-        own, rest = sorted(self.halves, key=lambda half: mode not in half)
+        own, rest = self.halves if mode in self.halves[0] else self.halves[::-1]
         product = self.half_product(factors, own, rest)
         if len(own) > 1:
             before, beyond = own[: own.index(mode)], own[own.index(mode) + 1 :]
@@ -90,11 +90,15 @@ class Dense(Data):
         cut = min(range(1, len(sizes)), key=lambda c: math.prod(sizes[:c]) + math.prod(sizes[c:]))
         return self.axes[:cut], self.axes[cut:]
 
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """X with one half of its modes along the rows, the other along the columns, as it lies in memory."""
+        return self.array.transpose(self.axes).reshape(math.prod(self.shape[m] for m in self.halves[0]), -1)
+
     def half_product(self, factors, own, rest):
         """X times the factors of one half, (columns of the other, rank). The last one that several modes can use is
         kept."""
-        matrix = self.array.transpose(self.axes).reshape(math.prod(self.shape[m] for m in self.halves[0]), -1)
-        matrix, (before, _) = matrix if own == self.halves[0] else matrix.T, self.inverse_scale
+        matrix, (before, _) = self.matrix if own == self.halves[0] else self.matrix.T, self.inverse_scale
 
         def product(given):
             return self.kernels.dense_product(matrix, self.joined(given), before)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from ..checks import all_finite
 from ..errors import NothingObservedError
 from . import as_data
 from .base import Data
@@ -18,7 +19,7 @@ from .places import InProcess, Place, Source
 from .rows import BLOCK
 from .sparse import Sparse
 from .tensor import SparseTensor
-from .validation import as_matrix, check_finite, checked_data, is_annotated
+from .validation import Checked, as_matrix, check_finite, checked_data, is_annotated
 from .weighted import Weighted
 
 MISSING = ("nan", "zeros", None)  # what `missing` may be
@@ -99,7 +100,10 @@ def observed(X, missing="nan", mask=None, weights=None) -> Observed:
     checked_missing(missing)
     if (place := place_of(X)) is not None:
         return in_blocks(place, missing, mask, weights)
-    X = checked_data(X, any_order=True, missing=provisional(missing, mask, weights))
+    if isinstance(X, Checked):
+        X = X.data
+    else:
+        X = checked_data(X, any_order=True, missing=provisional(missing, mask, weights))
     counts, vectors, exponent = said_of_entries(mask, weights, X.shape)
     counts = [given for given in counts if not (isinstance(given, np.ndarray) and np.all(given == 1))]
     data = (of_listed if is_listed(X) else of_array)(X, missing, counts)
@@ -295,7 +299,7 @@ def moderate_weights(values: np.ndarray, name: str) -> tuple[np.ndarray, float]:
 
 def of_array(X: np.ndarray, missing: str | None, counts: list) -> Data:
     weights: np.ndarray | None = None
-    seen = [] if missing is None else [~np.isnan(X)]
+    seen = [] if missing is None or all_finite(X) else [~np.isnan(X)]
     seen += [X != 0] if missing == "zeros" else []
     for given in [*(s for s in seen if not s.all()), *counts]:
         array = given.toarray() if hasattr(given, "toarray") else given
@@ -346,7 +350,8 @@ def of_listed(X, missing: str | None, counts: list) -> Data:
 def has_nan(X) -> bool:
     """Whether some of the values of X by its nonzeros are NaN, with little memory."""
     values = X.data if issparse(X) else X.values
-    return any(np.isnan(values[start : start + BLOCK]).any() for start in range(0, len(values), BLOCK))
+    blocks = (values[start : start + BLOCK] for start in range(0, len(values), BLOCK))
+    return not all_finite(values) and any(np.isnan(block).any() for block in blocks)
 
 
 def joined(shape, places, values, weights, given) -> tuple:

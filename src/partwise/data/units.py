@@ -73,6 +73,8 @@ def within(limit: int, exponents: np.ndarray) -> tuple[int, ...]:
 
 def in_units(bounds, exponent: int | np.ndarray):
     """`bounds / 2**exponent`, numbers or arrays; what is 0, finite or infinite remains so."""
+    if np.ndim(bounds) == 0 and (bounds == 0 or math.isinf(bounds)):
+        return float(bounds)
     with np.errstate(over="ignore", under="ignore"):
         size = np.clip(np.ldexp(np.abs(bounds), -exponent), LEAST, MOST)
     scaled = np.where((bounds == 0) | np.isinf(bounds), bounds, np.copysign(size, bounds))
@@ -87,11 +89,16 @@ def moderate(A: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     return (np.ldexp(A, -exponents) if exponents.any() else A), exponents
 
 
+def column_norms(A: np.ndarray) -> np.ndarray:
+    """`|A[:, k]|` where squares are numbers: what NumPy's `norm` gives, in half its time."""
+    return np.sqrt(np.einsum("ij,ij->j", A, A))
+
+
 def unit_columns(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Columns divided by their norms, and the norms as `value * 2**exponent`, in double precision, whatever the units;
     columns of zeros as they are."""
     moderated, exponents = moderate(np.asarray(A, dtype=np.float64), axis=0)
-    norms = np.linalg.norm(moderated, axis=0)
+    norms = column_norms(moderated)
     return moderated / np.where(norms > 0, norms, 1), norms, exponents[0]
 
 

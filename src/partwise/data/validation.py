@@ -1,10 +1,11 @@
 """What may be given as X, checked once, at the door."""
 
 from array import array
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Number
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -12,7 +13,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
-from ..checks import AT_LEAST_0, is_positive_int
+from ..checks import AT_LEAST_0, all_finite, is_positive_int
 from ..errors import NotAMatrixError
 from .foreign import Entries, foreign
 from .tensor import SparseTensor
@@ -25,6 +26,13 @@ DTYPES = (np.float64, np.float32)
 MOST_NESTED = 16  # lists inside each other that are taken for a tensor
 SPARSE = ("csr", "csc")  # other sparse formats are converted
 NOT_FINITE = (("NaN", np.isnan), ("infinite", np.isinf))  # numbers that are none
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """What `checked_data` returned at another door: it is not looked at again."""
+
+    data: Any
 
 
 def checked_data(X, name="X", any_order=False, missing: str | None = NEVER):
@@ -60,6 +68,8 @@ def checked_data(X, name="X", any_order=False, missing: str | None = NEVER):
 
 def check_finite(values: np.ndarray, name: str, order: int, missing: str | None = NEVER) -> None:
     """Raise an error if some of the values of X are not finite, NaN apart where that is taken."""
+    if all_finite(values):
+        return
     for bad, is_bad in NOT_FINITE if missing in (None, NEVER) else NOT_FINITE[1:]:
         count = sum(np.count_nonzero(is_bad(rows)) for rows in np.array_split(values, 64))
         if count:

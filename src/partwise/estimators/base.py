@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -15,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..data.observed import MISSING, place_of, provisional
-from ..data.validation import NEVER, checked_data, is_annotated, is_table
+from ..data.validation import NEVER, Checked, checked_data, is_annotated, is_table
 from ..factorize import factorize
 from ..init import Init
 from ..losses import Loss
@@ -75,6 +76,11 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     }
 
     any_order: ClassVar[bool] = False  # of X
+
+    @classmethod
+    @cache
+    def _get_param_names(cls):
+        return super()._get_param_names()  # which looks at the signature anew each time, for as long as a small step
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, mask: Any = None, weights: Any = None) -> Self:
         """Learn the parts of X; the parameters are those of `fit_transform`.
@@ -181,6 +187,10 @@ class MatrixModel(Model):
         named = X.var[[]].T if is_annotated(X) else checked if is_table(X) else X
         validate_data(self, named, skip_check_array=True, reset=reset)
         return checked
+
+    def _fitted(self, X, rank, start, model):
+        """The same of an X that is `_validated`."""
+        return super()._fitted(X if place_of(X) is not None else Checked(X), rank, start, model)
 
     def _learn(self, result: Result) -> np.ndarray:
         """Keep the result as attributes; returns W."""

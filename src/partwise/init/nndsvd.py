@@ -7,6 +7,7 @@ import numpy as np
 
 from ..data.filled import filled
 from ..data.spectrum import svd
+from ..data.units import column_norms
 from .base import Init
 
 SMALLEST = 1e-6  # entries below this become 0
@@ -51,7 +52,7 @@ class NNDSVD(Init):
         U, s, V = svd(filled(problem.data), problem.rank, rng)
         # of each pair (u, v) keep the heavier of (u+, v+) and (u-, v-); the leading pair has one sign
         parts = [(np.maximum(sign * U, 0), np.maximum(sign * V, 0)) for sign in (1, -1)]
-        norms = [[np.linalg.norm(A, axis=0) for A in pair] for pair in parts]
+        norms = [[column_norms(A) for A in pair] for pair in parts]
         positive = norms[0][0] * norms[0][1] >= norms[1][0] * norms[1][1]
         weight = np.where(positive, norms[0][0] * norms[0][1], norms[1][0] * norms[1][1])
         unit = np.sqrt(problem.data.extremes[1])

@@ -18,6 +18,10 @@ def to_numpy(A):
     return np.asarray(A)
 
 
+def gradient(A, M, C):
+    return A @ M - C
+
+
 def columns(A, chosen):
     return A[:, list(chosen)]
 

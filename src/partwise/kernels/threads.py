@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, reduce
 from itertools import pairwise
 
 import joblib
@@ -66,12 +66,15 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 
 def pieces(work: int, least: int = CHUNK_WORK) -> int:
     """How many tasks this much work is cut into: not a matter of the number of threads, so sums keep their bits."""
-    return max(1, min(MOST_TASKS, work // least))
+    return 1 if work < 2 * least else min(MOST_TASKS, work // least)
 
 
 def split_evenly(n_rows: int, row_work: int, least: int = CHUNK_WORK, most: int = MOST_TASKS) -> list[int]:
     """Boundaries of equal chunks of rows, at most so many, each with enough work to pay for its task."""
-    n_chunks = max(1, min(pieces(n_rows * row_work, least), n_rows, most))
+    n_chunks = pieces(n_rows * row_work, least)
+    if n_chunks == 1 or n_rows <= 1:
+        return [0, n_rows]
+    n_chunks = min(n_chunks, n_rows, most)
     return [n_rows * chunk // n_chunks for chunk in range(n_chunks + 1)]
 
 
@@ -82,21 +85,32 @@ def split_by_work(work: np.ndarray, least: int = CHUNK_WORK) -> list[int]:
     return np.searchsorted(done, shares).tolist()
 
 
+def added(sums: list[np.ndarray]) -> np.ndarray:
+    """The sum of what tasks return, in their order."""
+    return reduce(np.add, sums)
+
+
 def map_chunks(task: Callable, boundaries: list[int]) -> list:
     """`[task(start, stop), ...]` over consecutive boundaries, in parallel, results in order.
 
     The calling thread works too, and takes back what no other has begun: waking a thread costs 0.1 ms. Between two
     tasks is where Ctrl-C and the time limit are looked at.
     """
+    if interrupts.are_held():  # as in every run
+        return _mapped(task, boundaries)
     with interrupts.held():
-        interrupts.check()
-        if len(boundaries) == 2:
-            return [task(*boundaries)]
-        ranges = list(pairwise(boundaries))
-        results: list = [None] * len(ranges)
-        waiting = deque(range(len(ranges)))
-        _work_off(task, ranges, results, waiting)
-        return results
+        return _mapped(task, boundaries)
+
+
+def _mapped(task: Callable, boundaries: list[int]) -> list:
+    interrupts.check()
+    if len(boundaries) == 2:
+        return [task(*boundaries)]
+    ranges = list(pairwise(boundaries))
+    results: list = [None] * len(ranges)
+    waiting = deque(range(len(ranges)))
+    _work_off(task, ranges, results, waiting)
+    return results
 
 
 def _work_off(task: Callable, ranges: list[tuple[int, int]], results: list, waiting: deque[int]) -> None:

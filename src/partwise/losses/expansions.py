@@ -59,8 +59,7 @@ class Quadratic(Smooth, _Quadratic):
         return self.cross, kernels.of(A).times(A, self.gram)
 
     def slopes(self, A):
-        minus, plus = self.split(A)
-        return kernels.of(A).difference(plus, minus), np.diag(self.gram)[None]
+        return kernels.of(A).gradient(A, self.gram, self.cross), np.diag(self.gram)[None]
 
     def steepest(self, A):
         return self.slopes(A)[0], np.full((1, A.shape[1]), curvature_of(self.gram))
@@ -71,7 +70,7 @@ class Quadratic(Smooth, _Quadratic):
 
     def square(self, A: np.ndarray) -> float:
         """`tr(A gram A')`, the square of the model as far as it counts, with the ridge."""
-        return float(np.vdot(self.gram, gram_of(A).astype(np.float64)))
+        return float(np.vdot(self.gram, gram_of(A).astype(np.float64, copy=False)))
 
 
 class Majoriser(Quadratic):
@@ -330,7 +329,7 @@ def ratio(a: float | np.ndarray, b: float | np.ndarray) -> np.ndarray:
 
 def largest(measures) -> float:
     """The largest of some measures, at least 0; NaN if any is, since then nothing is known."""
-    return float(np.max(measures, initial=0.0))
+    return float(np.maximum.reduce(measures, axis=None, initial=0.0))
 
 
 def defined(G: np.ndarray, d: np.ndarray) -> np.ndarray:

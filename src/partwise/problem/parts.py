@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import kernels
-from ..data.units import exponent_of
+from ..data.units import column_norms, exponent_of
 from ..data.validation import OFF_DIAGONAL
 from ..losses.expansions import gram_of
 from .problem import Factors, Problem
@@ -41,6 +41,6 @@ def part_norms(factors: Factors, symmetric: bool | str = False) -> np.ndarray:
     factors = [np.ldexp(A, -exponent_of(top)) for A, top in zip(factors, tops, strict=True)]  # squares are numbers
     weight = diagonal_weight(symmetric)
     if weight == 1:
-        return np.prod([np.linalg.norm(A, axis=0) for A in factors], axis=0)
+        return np.prod([column_norms(A) for A in factors], axis=0)
     squares = np.square(factors[0].astype(np.float64))
     return np.sqrt((squares * np.maximum(squares.sum(axis=0) - (1 - weight) * squares, 0)).sum(axis=0))

@@ -8,9 +8,10 @@ of X is near 1; it then knows the way back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -48,6 +49,7 @@ class RowUnits(NamedTuple):
         return self.structure.nearest(A * inverse[:, None].astype(A.dtype), 0.0)
 
 
+NOTHING: Mapping[int, Expansion] = MappingProxyType({})  # is known
 CONSTANT = 1e-7  # relative deviation from the mean below which X is constant: its square is near rounding
 
 
@@ -222,25 +224,26 @@ class Problem:
         """
         return self.measure(factors).stationarity
 
-    def measure(self, factors: Factors) -> Measured:
-        """The loss and the stationarity together, at one product with X for each factor to solve for."""
+    def measure(self, factors: Factors, known: Mapping[int, Expansion] = NOTHING) -> Measured:
+        """The loss and the stationarity together, at one product with X for each factor to solve for, but for those
+        whose expansions are known, by mode."""
         if self.data.in_blocks:
             return Measured(*measured(self, factors))
         fit, found = None, []
-        for mode in self.modes:
-            expansion = self.expansion(factors, mode)
+        for mode in reversed(self.modes):  # solvers know the loss in the last one
+            expansion = known[mode] if mode in known else self.expansion(factors, mode)
             fit = self.fit(factors, mode, expansion) if fit is None else fit
             found.append(self.stationarity_of(factors, mode, expansion))
         return Measured(self.fit(factors) if fit is None else fit, largest(found))
 
-    def precise(self, factors: Factors) -> Measured:
+    def precise(self, factors: Factors, known: Mapping[int, Expansion] = NOTHING) -> Measured:
         """`measure` in double precision whatever the type of X: reported values.
 
         Under L1 entries are compared with their best values in the precision that they have. Where a structure ties
         entries to each other, stationarity is that of the nearest point which is in the set by double precision.
         """
         if self.data.dtype == np.float64:
-            return self.measure(factors)
+            return self.measure(factors, known)
         if self.data.in_blocks:  # rows of W are converted with their block
             return replace(self, data=self.data.double()).measure(factors)
         problem, precise = self.in_double(factors)

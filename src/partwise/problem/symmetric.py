@@ -7,7 +7,7 @@ where the diagonal of a matrix X says nothing. A is every factor of `Problem`, t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -26,7 +26,7 @@ from ..losses.expansions import Expansion, Quadratic, gram_of
 from ..structures import NonNegative, Structure
 from .parts import diagonal_weight
 from .pose import pose
-from .problem import Factors, Measured, Problem
+from .problem import NOTHING, Factors, Measured, Problem
 
 ROUNDING = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}  # of the largest entry: asymmetry that is no fault
 
@@ -111,7 +111,7 @@ class SymmetricProblem(Problem):
             G = G - np.einsum("ik,ik->i", A, A)[:, None] * A
         return self.order * G
 
-    def measure(self, factors: Factors) -> Measured:
+    def measure(self, factors: Factors, known: Mapping[int, Expansion] = NOTHING) -> Measured:
         return self.measured(factors, self.normal_equations(factors, 0))
 
     def measured(self, factors: Factors, known: Quadratic) -> Measured:

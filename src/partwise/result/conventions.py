@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import kernels
 from ..data.names import factor_names
-from ..data.units import root
+from ..data.units import column_norms, root
 from ..problem import Factors, Problem, is_binary
 from ..problem.parts import part_norms
 from ..run.records import Run
@@ -88,7 +88,7 @@ class Convention:
 def balanced(factors: Factors, exponents: Sequence[int], scalable: np.ndarray) -> Factors:
     """The factors of each part to the same norm, in the user's units, and to 0 where one is 0; only those that may be
     rescaled, (order, rank)."""
-    norms = np.array([np.linalg.norm(A, axis=0) for A in factors])
+    norms = np.array([column_norms(A) for A in factors])
     norms = np.ldexp(norms, np.subtract(exponents, exponents[-1])[:, None])  # in the units of the last
     common = root(np.prod(norms, axis=0, where=scalable, initial=1), np.maximum(scalable.sum(axis=0), 2))
     scales = np.where(scalable, [quotient(common, norm) for norm in norms], 1)

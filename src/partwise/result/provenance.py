@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import reprlib
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import numpy as np
 
 from ..data.observed import Observed
 from ..data.weighted import Weighted
+from ..registry import signature_of
 
 BRIEF = reprlib.Repr()  # of arguments: arrays and long lists in a few words
 BRIEF.maxstring = BRIEF.maxother = 100
@@ -59,8 +59,7 @@ def provenance_of(function: Callable, said: dict[str, Any], given: Observed, set
 
 def call_text(function: Callable, said: dict[str, Any]) -> str:
     """`partwise.factorize(X, 3, loss='kl')`: the arguments that are not at their defaults."""
-    parameters = inspect.signature(function).parameters.values()
-    first, *rest = parameters
+    first, *rest = signature_of(function).parameters.values()
     told = [first.name]
     for parameter in rest:
         value = said[parameter.name]

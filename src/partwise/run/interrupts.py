@@ -99,6 +99,11 @@ def _in_main_thread() -> bool:
     return threading.get_ident() == threading.main_thread().ident
 
 
+def are_held() -> bool:
+    """Whether signals wait already, for `check` or for the end of what surrounds this."""
+    return _signals.depth > 0 and not _signals.at_once
+
+
 class held:  # named as the context it is
     """A context in which signals wait for `check`, or for its end."""
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..errors import warn
 from ..init import Init
-from ..problem import Factors, Measured, Problem, zero_components
+from ..problem import Expansion, Factors, Measured, Problem, largest, zero_components
 from ..solvers import Solver, Step
 from . import interrupts
 from .limits import Clock, Limits
@@ -116,17 +116,17 @@ class StartRun:
     def __init__(self, problem: Problem, solver: Solver, rng: np.random.RandomState, control: Control, earlier: dict):
         self.problem, self.solver, self.rng, self.control = problem, solver, rng, control
         self.earlier = earlier  # what a snapshot says of the starts before this one
-        self.monitor = Monitor(problem, control, solver.rank_is_limit)
         self.factors: Factors = ()
         self.state: Any = None
+        self.monitor = Monitor(problem, control, self.known, solver.rank_is_limit)
         self.consistent: dict[str, Any] = {}
         self.verdict: str | None = None  # why the loop ended, if it did before its iterations were used up
 
     def begin(self, start: Init) -> Run:
         with self.problem.data.working():
             self.factors = start(self.problem, self.rng)
-            self.verdict = self.monitor.record(0, self.factors, *self.monitor.measure(self.factors))
             self.state = self.solver.init(self.problem, self.factors, self.control.limits.tol, self.rng)
+            self.verdict = self.monitor.record(0, self.factors, *self.monitor.look(self.factors))
             self.remember()
             return self.go_on()
 
@@ -193,6 +193,9 @@ class StartRun:
             details = self.solver.details(self.problem, self.state)
             return replace(self.monitor.finish(self.factors, status), details=details)
 
+    def known(self, factors: Factors) -> dict[int, Expansion]:
+        return self.solver.known(self.problem, self.state, factors)
+
     def remember(self) -> None:
         """Keep the last consistent state, so that Ctrl-C in mid-step loses only that step."""
         if self.control.writer:
@@ -216,8 +219,9 @@ class StartRun:
 class Monitor:
     """Keeps the history of a run and decides when it is over."""
 
-    def __init__(self, problem: Problem, control: Control, partly: bool = False):
+    def __init__(self, problem: Problem, control: Control, known: Callable[[Factors], dict], partly: bool = False):
         self.problem, self.control, self.limits, self.clock = problem, control, control.limits, control.clock
+        self.known = known  # what the solver knows of the loss around factors: see `Solver.known`
         self.partly = partly  # parts that are empty are meant to be, and nothing is said of what they could gain
         self.begin = control.clock()
         self.history: list[Record] = []
@@ -229,14 +233,25 @@ class Monitor:
         self.history, self.correction = list(snapshot.history), snapshot.correction
         self.begin -= self.history[-1].time
 
+    def look(self, factors: Factors) -> tuple[float, float]:
+        """Objective and stationarity of a start, the latter as far as the solver knows it anyway: a step does not tell
+        more of the factors it ends with either."""
+        problem, known = self.problem, self.known(factors)
+        if not known:
+            return self.measure(factors)
+        found = [problem.stationarity_of(factors, mode, expansion) for mode, expansion in known.items()]
+        return problem.fit(factors, *next(iter(known.items()))) + problem.penalty(factors), largest(found)
+
     def measure(self, factors: Factors) -> tuple[float, float]:
         """Objective and stationarity, computed afresh."""
         self.exact = self.measured(factors)
         return self.exact.fit + self.problem.penalty(factors), self.exact.stationarity
 
     def measured(self, factors: Factors) -> Measured:
-        problem, parts = self.problem.without_zero_components(factors) if self.partly else (self.problem, factors)
-        return problem.precise(parts)
+        if self.partly:
+            problem, factors = self.problem.without_zero_components(factors)
+            return problem.precise(factors)
+        return self.problem.precise(factors, self.known(factors))
 
     def record(
         self, n_iter: int, factors: Factors, objective: float, stationarity: float, done: bool = False

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..checks import Rule
 from ..errors import ArchiveError
-from ..problem import Factors, Problem
+from ..problem import Expansion, Factors, Problem
 
 
 class Step(NamedTuple):
@@ -115,6 +115,11 @@ class Solver(ABC):
         if fault := unlike(kept, fresh, problem):
             raise ArchiveError(f"the checkpoint holds a state of {type(self).__name__} that is not valid: {fault}")
         return kept
+
+    def known(self, problem: Problem, state: Any, factors: Factors) -> dict[int, Expansion]:
+        """Expansions of the loss around these factors that it has, or needs for its next step, by mode: they save the
+        loop, which measures the factors, products with X."""
+        return {}
 
     def details(self, problem: Problem, state: Any) -> dict[str, Any]:
         """What else there is to tell of a run, in the user's units."""

@@ -146,6 +146,20 @@ class BlockDescent(Solver):
             stationarity=[0.0] * len(factors),
         )
 
+    def known(self, problem, state, factors):
+        """Least squares is known in the first factor at the start, in the last one after a step that was accepted."""
+        if not problem.quadratic or problem.separable or not problem.modes:
+            return {}
+        first = problem.modes[0]
+        if state.objective == np.inf and state.expansions[first] is None:
+            state.expansions[first] = self.expand(problem, first, state)
+        same = [point is A for point, A in zip(state.points, factors, strict=True)]
+        return {
+            mode: expansion
+            for mode, expansion in enumerate(state.expansions)
+            if expansion is not None and all(same[:mode] + same[mode + 1 :])
+        }
+
     def step(self, problem, state):
         modes = problem.modes
         if not modes:

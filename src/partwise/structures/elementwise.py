@@ -210,6 +210,9 @@ class Elementwise(Structure):
         _, lower, upper = self.box(A)
         if self.binary:
             return float(np.max(np.minimum(np.abs(A - lower), np.abs(A - upper)), initial=0))
+        if self.uniform:
+            lowest, highest = A.min(initial=np.inf), A.max(initial=-np.inf)
+            return float(max(lower[0, 0] - lowest, highest - upper[0, 0], 0))
         return float(max(np.max(lower - A, initial=0), np.max(A - upper, initial=0)))
 
     def gains(self, A, G, d):

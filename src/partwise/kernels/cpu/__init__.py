@@ -15,6 +15,7 @@ from .arrays import (
     difference,
     equal,
     finite_rows,
+    gradient,
     largest_by_rows,
     ldexp,
     lifted,
@@ -27,6 +28,7 @@ from .arrays import (
 )
 from .budgets import with_budgets
 from .compress import compress
+from .digest import digest
 from .expansion import expansion, losses
 from .extrapolate import extrapolate
 from .gains import gain_columns, gain_rows

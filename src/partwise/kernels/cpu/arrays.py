@@ -3,6 +3,11 @@ array they are."""
 
 import numpy as np
 
+from ...checks import all_finite
+from .. import threads
+
+FOLD = 32  # rows
+
 
 def asarray(A, dtype=None):
     """An array of this kind from one of NumPy's, in C order."""
@@ -27,6 +32,19 @@ def times(A, M):
 def scaled(A, scales):
     """A with its columns multiplied by numbers, one for each or one for all."""
     return A * np.asarray(scales, A.dtype)
+
+
+def gradient(A, M, C):
+    """`A M - C`, M small."""
+    out = np.empty_like(C)
+
+    def task(start, stop):
+        rows = out[start:stop]
+        np.matmul(A[start:stop], M, out=rows)
+        rows -= C[start:stop]
+
+    threads.map_chunks(task, threads.split_evenly(*A.shape, threads.LIGHT_WORK))
+    return out
 
 
 def difference(A, B):
@@ -55,7 +73,7 @@ def clip(A, lower, upper):
 
 def columns(A, chosen):
     """Some columns, by number."""
-    return np.ascontiguousarray(A[:, chosen])
+    return np.take(A, np.asarray(chosen, np.intp), axis=1)
 
 
 def column_sums(A):
@@ -65,11 +83,23 @@ def column_sums(A):
 
 def column_extremes(A):
     """Smallest and largest entry of each column, (rank,) each."""
-    return A.min(axis=0), A.max(axis=0)
+    return folded(np.min, A), folded(np.max, A)
+
+
+def folded(extreme, A):
+    """`extreme(A, axis=0)`, many rows as one first: NumPy takes as long for a short row as for a long one."""
+    dim, rank = A.shape
+    whole = dim - dim % FOLD
+    if whole == 0:
+        return extreme(A, axis=0)
+    rows = extreme(A[:whole].reshape(-1, FOLD * rank), axis=0).reshape(FOLD, rank)
+    return extreme(np.concatenate([rows, A[whole:]]), axis=0)
 
 
 def finite_rows(A):
     """Which rows are numbers throughout, (dim,); one True where all are."""
+    if all_finite(A):
+        return np.ones(1, dtype=bool)
     finite = np.isfinite(A)
     return np.ones(1, dtype=bool) if finite.all() else finite.all(axis=1)
 

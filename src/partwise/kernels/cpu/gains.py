@@ -24,7 +24,7 @@ def gain_columns(A, G, d, box):
     """By how much the objective falls if each entry of a column goes to its best value, the others held: (rank,),
     with `d` the second derivatives, (dim, rank) or one row for all."""
     boundaries, box = threads.split_evenly(*A.shape, threads.LIGHT_WORK), Box(*box)
-    return np.sum(threads.map_chunks(lambda i, j: _gain_columns(A, G, d, box, i, j), boundaries), axis=0)
+    return threads.added(threads.map_chunks(lambda i, j: _gain_columns(A, G, d, box, i, j), boundaries))
 
 
 @compiled

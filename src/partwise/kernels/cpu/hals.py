@@ -148,4 +148,4 @@ def hals(A, cross, gram, box, order, inner, rows):
     )  # lanes are best kept full
     eps, update = A.dtype.type(eps), update_of(A, (l1, lower, upper), rows)
     changes = threads.map_chunks(lambda i, j: _hals(update, cross, gram, order, sweeps, eps, i, j), boundaries)
-    return update.out, np.sum(changes, axis=0) / 2
+    return update.out, threads.added(changes) / 2

@@ -1,7 +1,5 @@
 """Products of X with a narrow matrix."""
 
-from functools import reduce
-
 import numpy as np
 
 from .. import threads
@@ -114,7 +112,7 @@ def transposed_product(X, B, dim):
     product of its own in its cache, see `is_narrow`."""
     wide = padded(B, B.dtype.type(X.scale))
     parts = threads.map_chunks(lambda i, j: _transposed_product(X, wide, dim, i, j), balanced(X, B.shape[1]))
-    return np.ascontiguousarray(reduce(np.add, parts)[:, : B.shape[1]])
+    return np.ascontiguousarray(threads.added(parts)[:, : B.shape[1]])
 
 
 def is_narrow(dim, rank, itemsize):
@@ -125,13 +123,13 @@ def is_narrow(dim, rank, itemsize):
 def dense_product(X, B, scale):
     """`X @ B * scale` in C order and in the type of B, by BLAS, in the same pieces for any number of threads: of rows
     of X, or, where it has too few of them, of columns."""
-    B = B * B.dtype.type(scale)
+    B = B if scale == 1 else B * B.dtype.type(scale)
     rows, columns = X.shape
     # every piece of rows packs B anew, which takes as long as many rows
     most = 2 * -(-rows // (2 * PIECE))
     if columns > WIDE * rows and most < threads.pieces(rows * columns * B.shape[1], threads.BLAS_WORK):
         work = threads.split_evenly(columns, rows * B.shape[1], threads.BLAS_WORK, MOST_SUMS)
-        return np.ascontiguousarray(reduce(np.add, threads.map_chunks(lambda i, j: multiply(X[:, i:j], B[i:j]), work)))
+        return np.ascontiguousarray(threads.added(threads.map_chunks(lambda i, j: multiply(X[:, i:j], B[i:j]), work)))
     out = np.empty((rows, B.shape[1]), B.dtype)
     work = threads.split_evenly(rows, columns * B.shape[1], threads.BLAS_WORK, most)
     threads.map_chunks(lambda i, j: multiply(X[i:j], B, out[i:j]), work)
@@ -140,7 +138,7 @@ def dense_product(X, B, scale):
 
 def multiply(X, B, out=None):
     """`X @ B`, in the type of B."""
-    X = X.astype(B.dtype, copy=False)
+    X = X if X.dtype == B.dtype else X.astype(B.dtype)
     if B.dtype != np.float64 and X.strides[1] == X.itemsize:
         return np.matmul(X, B, out=out)
     # OpenBLAS is up to twice as fast on this shape in double precision, and where X is stored by columns

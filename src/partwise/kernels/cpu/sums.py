@@ -77,8 +77,8 @@ def pieces_of(values):
 def gram(A):
     """`A' A`, in A's type, by BLAS."""
     dim, rank = A.shape
-    pieces = threads.map_chunks(lambda i, j: A[i:j].T @ A[i:j], threads.split_evenly(dim, rank**2, GRAM_WORK))
-    return pieces[0] if len(pieces) == 1 else np.sum(pieces, axis=0)
+    boundaries = threads.split_evenly(dim, rank**2, GRAM_WORK)
+    return threads.added(threads.map_chunks(lambda i, j: A[i:j].T @ A[i:j], boundaries))
 
 
 @compiled

@@ -1,0 +1,185 @@
+"""What a fit costs besides its work, by counting: products with X, calls of kernels, looks at X."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import partwise as pw
+from partwise import registry
+from partwise.checks import all_finite
+from partwise.datasets import make_parts
+from partwise.io.fingerprint import LARGE, fingerprint
+from partwise.kernels import cpu, threads
+from partwise.run import interrupts
+
+from .conformance.tables import problem_for
+
+X = make_parts(90, 70, 4, zeros=0.3, noise=0.1, random_state=0).X
+STORED = {"dense": X, "sparse": sparse.csr_array(np.where(np.median(X) < X, X, 0))}
+PRODUCTS = ("dense_product", "sparse_product", "transposed_product")
+
+
+def counted(monkeypatch, module, *names):
+    """How often these functions of a module are called from now on."""
+    counts = Counter()
+
+    def counting(name, function):
+        def called(*arguments, **options):
+            counts[name] += 1
+            return function(*arguments, **options)
+
+        return called
+
+    for name in names:
+        monkeypatch.setattr(module, name, counting(name, getattr(module, name)))
+    return counts
+
+
+@pytest.mark.parametrize("store", STORED)
+@pytest.mark.parametrize("n_iter", [2, 12])
+def test_a_run_takes_two_products_an_iteration_and_one_more(monkeypatch, store, n_iter):
+    """The first measure shares its product with the first step, the last one has all but one from the last step."""
+    counts = counted(monkeypatch, cpu, *PRODUCTS)
+    result = pw.factorize(STORED[store], 4, init="random", random_state=0, max_iter=n_iter, tol=0)
+    assert result.n_iter == n_iter
+    assert counts.total() == 2 * n_iter + 1
+
+
+@pytest.mark.parametrize("store", STORED)
+def test_an_iteration_takes_ten_calls_of_kernels(monkeypatch, store):
+    """For each factor a product, a Gram matrix, sweeps and extrapolation; a Gram matrix and a sum for the objective.
+    Sparse data also have a factor padded for each product."""
+    counts = counted(monkeypatch, threads, "map_chunks")
+    found = []
+    for n_iter in (10, 20):
+        counts.clear()
+        pw.factorize(STORED[store], 4, init="random", random_state=0, max_iter=n_iter, tol=0)
+        found.append(counts["map_chunks"])
+    assert found[1] - found[0] <= 10 * (10 if store == "dense" else 12)
+
+
+@pytest.mark.parametrize("store", STORED)
+def test_an_estimator_looks_at_X_once(monkeypatch, store):
+    looks = [
+        counted(monkeypatch, module, "checked_data")
+        for module in (pw.estimators.base, pw.data.observed, pw.result.transform)
+    ]
+    summaries = counted(monkeypatch, cpu, "summary", "unit_sums", "transpose")
+    pw.NMF(4, init="random", random_state=0, max_iter=3, tol=0).fit(STORED[store])
+    assert sum(map(Counter.total, looks)) == 1
+    assert summaries["summary"] == summaries["unit_sums"] == 1
+    assert summaries["transpose"] <= 1
+
+
+def test_what_is_stated_is_looked_at_once(monkeypatch):
+    pw.NMF(4, max_iter=2, tol=0).fit(X)
+    counts = counted(monkeypatch, registry.inspect, "signature")
+    pw.NMF(4, solver="hals", init="nndsvda", max_iter=2, tol=0).fit(X)
+    pw.NMF(4, solver="hals", init="nndsvda", max_iter=2, tol=0).fit(X)
+    assert counts["signature"] <= 2  # of "hals" and "nndsvda", the first time
+
+
+@pytest.mark.parametrize("solver", ["hals", "gcd", "palm", "mu", "mu_extrapolated"])
+def test_measures_have_the_same_bits_with_what_a_solver_knows(solver):
+    solver = registry.resolve("solver", solver)
+    problem, rng = problem_for(solver, X, 4), np.random.RandomState(0)
+    factors = pw.init.Random()(problem, rng)
+    state = solver.init(problem, factors, 0.0, rng)
+    for _ in range(6):
+        known = solver.known(problem, state, factors)
+        assert problem.measure(factors, known) == problem.measure(factors)
+        factors = solver.step(problem, state).factors
+    assert set(known) <= {1}  # the loss in H, with W as it is
+
+
+def test_nothing_is_known_of_other_factors():
+    solver = registry.resolve("solver", "hals")
+    problem, rng = problem_for(solver, X, 4), np.random.RandomState(0)
+    factors = pw.init.Random()(problem, rng)
+    state = solver.init(problem, factors, 0.0, rng)
+    solver.step(problem, state)
+    assert not solver.known(problem, state, factors)
+    assert solver.known(problem, state, state.factors)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_the_first_line_of_a_history_is_that_of_the_start(kind):
+    stored = X.astype(kind)
+    start = [np.abs(np.random.default_rng(0).normal(size=shape)).astype(kind) for shape in ((90, 4), (4, 70))]
+    first = pw.factorize(stored, 4, init=start, max_iter=1, tol=0).history[0]
+    assert first.objective == pytest.approx(0.5 * np.square(stored - start[0] @ start[1]).sum(), rel=1e-4)
+    assert first.stationarity > 0
+
+
+# -- fingerprints --------------------------------------------------------------------------------------
+
+
+def test_fingerprints_of_large_arrays_tell_them_apart():
+    values = np.random.default_rng(0).normal(size=LARGE // 8 + 3)
+    others = [values, values[:-1], values.astype(np.float32), values.reshape(1, -1), np.zeros_like(values)]
+    for place in (0, 7, 8, values.size // 2, values.size - 1):
+        changed = values.copy()
+        changed[place] = -changed[place]
+        others.append(changed)
+    for a, b in ((0, 8), (0, 1), (1 << 17, 0)):  # neighbours in a lane, in different lanes, in different chunks
+        swapped, both = values.copy(), values.copy()
+        swapped[[a, b]] = values[[b, a]]
+        both[[a, b]] *= -1
+        others += [swapped, both]
+    odd = np.random.default_rng(0).integers(0, 255, LARGE + 13, dtype=np.uint8)
+    others += [odd, np.append(odd[:-1], odd[-1] ^ 1)]
+    assert len({fingerprint(other) for other in others}) == len(others)
+
+
+def test_fingerprints_do_not_depend_on_threads_or_on_where_arrays_lie():
+    values = np.random.default_rng(0).normal(size=LARGE // 2)
+    with threads.limited(1):
+        expected = fingerprint(values)
+    assert fingerprint(values) == expected
+    space = np.empty(values.nbytes + 8, np.uint8)
+    shifted = space[3 : 3 + values.nbytes].view(np.float64)
+    shifted[:] = values
+    assert fingerprint(shifted) == expected
+
+
+# -- small things --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_one_bad_number_among_many_is_seen(bad):
+    values = np.random.default_rng(0).normal(size=(300, 7))
+    assert all_finite(values)
+    values[211, 3] = bad
+    assert not all_finite(values)
+    values[0, 0] = -bad
+    assert not all_finite(values)
+    assert np.flatnonzero(~cpu.finite_rows(values)).tolist() == [0, 211]
+
+
+def test_numbers_whose_sum_is_too_large_are_finite_all_the_same():
+    huge = np.full((4, 3), np.finfo(np.float64).max)
+    assert cpu.finite_rows(huge).all()
+    with pytest.raises(ValueError, match="1 infinite entry"):
+        pw.factorize(np.where(np.eye(4, 3) * [1, 0, 0] > 0, np.inf, huge), 1)
+
+
+@pytest.mark.parametrize("dim", [1, 31, 32, 33, 200])
+def test_extremes_of_columns(dim):
+    A = np.random.default_rng(dim).normal(size=(dim, 5))
+    low, high = cpu.column_extremes(A)
+    assert np.array_equal(low, A.min(axis=0))
+    assert np.array_equal(high, A.max(axis=0))
+
+
+def test_signals_are_held_while_kernels_run():
+    def seen():
+        return threads.map_chunks(lambda i, j: interrupts.are_held(), [0, 1, 2])
+
+    assert not interrupts.are_held()
+    assert seen() == [True, True]
+    with interrupts.held(), interrupts.at_once():  # in a function of the user's
+        assert not interrupts.are_held()
+        assert seen() == [True, True]
+    assert not interrupts.are_held()
