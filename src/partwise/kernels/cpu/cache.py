@@ -30,6 +30,7 @@ import numpy as np
 from numba.core import event
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from ..compiling import STOPWATCH
@@ -91,7 +92,7 @@ class KernelCache(NullCache):
 
     def load_overload(self, sig, target_context):
         with STOPWATCH.running():
-            target_context.refresh()
+            rtsys.initialize(target_context)  # no more: what compiling needs takes a third of a second to set up
             key = sig, target_context.codegen().magic_tuple()
             try:
                 kept, parts = pickle.loads(self.file(key).read_bytes())
