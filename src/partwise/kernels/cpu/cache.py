@@ -34,7 +34,7 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from ..compiling import STOPWATCH
-from .linked import LinkedCompiler, QuickCompiler, rebuilt
+from .linked import CompileResult, LinkedCompiler, QuickCompiler, rebuilt
 
 HERE = Path(__file__).parent
 OUTSIDE = (HERE.parent / "records.py", HERE.parents[1] / "losses" / "beta.py")  # other files that kernels are made of
@@ -115,15 +115,18 @@ class KernelCache(NullCache):
     def save_overload(self, sig, cres):
         if cres.library.has_dynamic_globals:  # addresses of this process
             return
-        key = sig, cres.codegen.magic_tuple()
+        with STOPWATCH.running(), suppress(OSError):
+            self.keep((sig, cres.codegen.magic_tuple()), cres)
+
+    def keep(self, key: tuple, cres: CompileResult) -> None:
+        """Write a file in one step."""
         unfinished = self.folder / f"{uuid4().hex}.unfinished"
-        with suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            try:
-                unfinished.write_bytes(dumps((key, cres._reduce())))
-                unfinished.replace(self.file(key))
-            finally:
-                unfinished.unlink(missing_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            unfinished.write_bytes(dumps((key, cres._reduce())))
+            unfinished.replace(self.file(key))
+        finally:
+            unfinished.unlink(missing_ok=True)
 
 
 @cache
