@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from .estimators import NMF, NTF, Dictionary, MiniBatchNMF, non_negative_factorization
     from .io import LazyMatrix, Table, load, read
     from .io import open_lazily as open  # as `numpy.load` and `gzip.open`
-    from .selection import RankSelection, Stability, select_rank, stability
+    from .selection import RankSelection, select_rank
+    from .selection.stability import Stability, stability
 
 __version__ = "0.1.0"
 

@@ -24,12 +24,13 @@ BITCODE = "linked"  # the kind of serialized code, beside those of Numba's
 @contextmanager
 def little_effort() -> Iterator[None]:
     """A context in which LLVM optimises less. Numba compiles in one thread at a time."""
-    usual = config.OPT
-    config.OPT = min(usual, EFFORT)
+    settings = vars(config)
+    usual = settings["OPT"]
+    settings["OPT"] = min(usual, EFFORT)
     try:
         yield
     finally:
-        config.OPT = usual
+        settings["OPT"] = usual
 
 
 class Quick(JITCodeLibrary):
