@@ -1,27 +1,25 @@
 """Compiled kernels on disk: fresh after every change, right for several processes at once, and never in the way."""
 
 import ast
+import gc
 import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 
+from partwise.kernels.compiling import compile_seconds
 from partwise.kernels.cpu import cache
 
-PROGRAM = f"""
-import importlib.util
+PROGRAM = """
 import sys
 import numpy as np
-
-spec = importlib.util.spec_from_file_location("cache", {cache.__file__!r})  # alone, which takes a quarter of the time
-cache = importlib.util.module_from_spec(spec)
-sys.modules["cache"] = cache
-spec.loader.exec_module(cache)
+from partwise.kernels.cpu import cache
 
 def doubled(x):
     return 2 * x
@@ -150,6 +148,53 @@ def test_a_folder_that_vanishes_is_made_again(sources):
     shutil.rmtree(cache.folder_for("llvm"))
     assert first(2) == 4
     assert len(list(cache.folder_for("llvm").glob("*.nbc"))) == 1
+
+
+def calling(inner):
+    def outer(x):
+        return inner(x) + 1
+
+    return outer
+
+
+def test_a_function_that_others_call_is_kept_for_these_and_has_no_machine_code(sources):
+    for misses in (1, 0):
+        inner = cache.compiler("llvm", inner=True)(doubled)
+        assert cache.compiler("llvm")(calling(inner))(3) == 7
+        (result,) = inner.overloads.values()
+        assert result.library.get_pointer_to_function(result.fndesc.llvm_func_name) == 0
+        assert sum(inner.stats.cache_misses.values()) == misses
+        (file,) = cache.folder_for("llvm").glob("test_cache.calling*")
+        file.unlink()  # so that the next is compiled again
+
+
+def test_compiling_leaves_numbas_settings_and_the_collector_of_garbage_as_they_were(sources):
+    kernel = cache.compiler("llvm")(doubled)
+    gc.disable()
+    try:
+        assert kernel(2) == 4
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    assert kernel(1.5) == 3
+    assert gc.isenabled()
+    assert numba.config.OPT == 3
+
+
+def test_there_is_no_garbage_to_collect_while_functions_are_compiled_inside_each_other():
+    listener = cache.Compilations()
+    listener.on_start(None)
+    listener.on_start(None)
+    listener.on_end(None)
+    assert not gc.isenabled()
+    listener.on_end(None)
+    assert gc.isenabled()
+
+
+def test_the_stopwatch_runs_while_a_kernel_is_compiled_and_kept(sources):
+    before, began = compile_seconds(), time.perf_counter()
+    assert cache.compiler("llvm")(lambda x: [x for _ in range(3)])(1) == [1, 1, 1]
+    assert compile_seconds() - before > 0.7 * (time.perf_counter() - began)
 
 
 def test_types_that_are_compiled_at_once_do_not_mix(sources):

@@ -1,17 +1,45 @@
 """partwise: nonnegative data taken apart into meaningful parts."""
 
-from . import datasets, init, losses, metrics, oracles, sc, selection, solvers, structures
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from . import init, losses, oracles, solvers, structures
 from .data.tensor import SparseTensor
-from .estimators import NMF, NTF, Dictionary, MiniBatchNMF, non_negative_factorization
 from .factorize import factorize
 from .holdout import Holdout, holdout
-from .io import LazyMatrix, Table, load, read
-from .io import open_lazily as open  # as `numpy.load` and `gzip.open`
 from .problem import Problem
 from .result import Result
-from .selection import RankSelection, Stability, select_rank, stability
+
+if TYPE_CHECKING:
+    from . import datasets, metrics, sc, selection
+    from .estimators import NMF, NTF, Dictionary, MiniBatchNMF, non_negative_factorization
+    from .io import LazyMatrix, Table, load, read
+    from .io import open_lazily as open  # as `numpy.load` and `gzip.open`
+    from .selection import RankSelection, select_rank
+    from .selection.stability import Stability, stability
 
 __version__ = "0.1.0"
+
+LATER = {  # what is imported when it is first asked for, since `factorize` needs none of it: its module and name there
+    "NMF": ("estimators", "NMF"),
+    "NTF": ("estimators", "NTF"),
+    "Dictionary": ("estimators", "Dictionary"),
+    "MiniBatchNMF": ("estimators", "MiniBatchNMF"),
+    "non_negative_factorization": ("estimators", "non_negative_factorization"),
+    "LazyMatrix": ("io", "LazyMatrix"),
+    "Table": ("io", "Table"),
+    "load": ("io", "load"),
+    "open": ("io", "open_lazily"),
+    "read": ("io", "read"),
+    "RankSelection": ("selection", "RankSelection"),
+    "Stability": ("selection", "Stability"),
+    "select_rank": ("selection", "select_rank"),
+    "stability": ("selection", "stability"),
+    "datasets": ("datasets", None),
+    "metrics": ("metrics", None),
+    "sc": ("sc", None),
+    "selection": ("selection", None),
+}
 
 __all__ = [
     "NMF",
@@ -44,6 +72,15 @@ __all__ = [
     "stability",
     "structures",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LATER:
+        raise AttributeError(f"module 'partwise' has no attribute {name!r}")
+    home, known_as = LATER[name]
+    module = import_module(f".{home}", __name__)
+    value = globals()[name] = module if known_as is None else getattr(module, known_as)
+    return value
 
 
 def __dir__() -> list[str]:

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_random_state
 
 from . import registry
 from . import structures as s
 from .data import as_data
+from .data.validation import checked_random_state
 from .datasets import make_parts
 from .estimators.sklearn_private import nmf_updates
 from .init import Random
@@ -95,7 +95,7 @@ def scikit_learn(contest: Contest, W: np.ndarray, H: np.ndarray) -> Iterator[Cal
 def coordinate_descent(contest: Contest, W: np.ndarray, H: np.ndarray) -> Iterator[Callable[[], Factors]]:
     """The iterations of scikit-learn's solver "cd"."""
     update, _, _ = nmf_updates()
-    W, H, rng = W.copy(), H.copy(), check_random_state(0)
+    W, H, rng = W.copy(), H.copy(), checked_random_state(0)
     while True:
         update(contest.X, W, H, contest.l1, 0.0, False, rng)
         update(contest.X.T, H, W, contest.l1, 0.0, False, rng)
@@ -132,7 +132,7 @@ def iterations(judge: Problem, start: Factors, solver) -> Iterator[Callable[[], 
     problem = judge.normalized()
     chosen, _ = registry.choose(problem, solver)
     with problem.data.working():
-        state = chosen.init(problem, problem.from_user(start), 0.0, check_random_state(0))
+        state = chosen.init(problem, problem.from_user(start), 0.0, checked_random_state(0))
         while True:
             yield partial(problem.to_user, chosen.step(problem, state).factors)
 
@@ -158,7 +158,7 @@ class Heat:
 def race(contest: Contest, seed: int, sides: Mapping[str, Side]) -> Heat:
     """All sides from one random start; scikit-learn sets the target and the time."""
     judge = contest.problem
-    W, H = Random()(judge, check_random_state(seed))
+    W, H = Random()(judge, checked_random_state(seed))
     fixed = None if contest.target is None else contest.target * judge.data.norm2 / 2
     goal = (
         (lambda _, f, n: n >= contest.iterations)
@@ -176,7 +176,7 @@ def race(contest: Contest, seed: int, sides: Mapping[str, Side]) -> Heat:
 def warm_up(contest: Contest, sides: Mapping[str, Side]) -> None:
     """Compile what the contest needs: a few steps on a few of its rows."""
     few = replace(contest, X=contest.X[:50])
-    start = Random()(few.problem, check_random_state(0))
+    start = Random()(few.problem, checked_random_state(0))
     for side in sides.values():
         record(side(few, *start), few.problem, lambda spent, f, n: n >= 4)
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from .data.names import letters
 from .data.tensor import SparseTensor
+from .data.validation import checked_random_state
 
 __all__ = [
     "Contacts",
@@ -152,7 +152,7 @@ def make_parts(
     >>> planted.X.shape, planted.H.shape
     ((60, 40), (4, 40))
     """
-    rng = check_random_state(random_state)
+    rng = checked_random_state(random_state)
     W, H = (
         rng.uniform(size=shape) * (rng.uniform(size=shape) >= zeros)
         for shape in ((n_samples, rank), (rank, n_features))
@@ -198,7 +198,7 @@ def make_binary_parts(
     >>> np.unique(planted.X)
     array([0., 1.])
     """
-    rng = check_random_state(random_state)
+    rng = checked_random_state(random_state)
     W, H = (rng.uniform(size=shape) < share for shape in ((n_samples, rank), (rank, n_features)))
     X = (W.astype(np.float64) @ H > 0) ^ (rng.uniform(size=(n_samples, n_features)) < flips)
     return Parts(X.astype(np.float64), W.astype(np.float64), H.astype(np.float64), None)
@@ -239,7 +239,7 @@ def make_sparse_codes(
     >>> planted.X.shape, set((planted.W != 0).sum(axis=1).tolist())
     ((60, 10), {2})
     """
-    rng = check_random_state(random_state)
+    rng = checked_random_state(random_state)
     H = rng.standard_normal((rank, n_features))
     H /= np.linalg.norm(H, axis=1, keepdims=True)
     places = np.argsort(rng.uniform(size=(n_samples, rank)), axis=1)[:, :nonzeros]
@@ -315,7 +315,7 @@ def make_cp(
     >>> type(planted.X).__name__, planted.X.shape
     ('SparseTensor', (60, 50, 40))
     """
-    rng = check_random_state(random_state)
+    rng = checked_random_state(random_state)
     factors = tuple(rng.uniform(size=(n, rank)) * (rng.uniform(size=(n, rank)) >= zeros) for n in shape)
     for A in factors:
         empty = np.flatnonzero(~A.any(axis=0))
@@ -368,7 +368,7 @@ def make_fluorescence(
     >>> planted.X.shape, list(planted.modes)
     ((5, 201, 61), ['sample', 'emission', 'excitation'])
     """
-    rng = check_random_state(random_state)
+    rng = checked_random_state(random_state)
     emission, excitation = np.arange(250.0, 451), np.arange(240.0, 301)
     places = np.linspace(0, 1, n_analytes) if n_analytes > 1 else np.array([0.5])
     glow = band(emission, 282 + 68 * places**1.5, 12 + 16 * places)
@@ -457,7 +457,7 @@ def make_contacts(
     >>> type(contacts.X).__name__, contacts.schedule.shape
     ('SparseTensor', (8, 3))
     """
-    rng = check_random_state(random_state)
+    rng = checked_random_state(random_state)
     groups = np.sort(np.arange(n_people) % n_groups)
     # each group is busy in about half of the lessons, which last four times
     lessons = rng.uniform(size=(-(-n_times // 4), n_groups)) < 0.5

@@ -7,11 +7,9 @@ from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from sklearn.base import BaseEstimator
-
 LIBRARIES = {"partwise", "sklearn", "joblib"}  # frames of these are not the user's
 NUMBER = re.compile(r"\d[\d.e+-]*")
-TOLD: WeakKeyDictionary[BaseEstimator, dict] = WeakKeyDictionary()  # by the estimator that the user called
+TOLD: WeakKeyDictionary[Any, dict] = WeakKeyDictionary()  # by the estimator that the user called
 
 
 class IncompatibleError(ValueError):
@@ -45,7 +43,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     kind = NUMBER.sub("0", message), category, frame.f_lineno
     rules = [tuple(getattr(part, "pattern", part) for part in rule) for rule in warnings.filters]
     in_module = frame.f_globals.setdefault("__partwise_told__", {})
-    of_caller = TOLD.setdefault(caller, {}) if isinstance(caller, BaseEstimator) else {}
+    of_caller = TOLD.setdefault(caller, {}) if hasattr(caller, "get_params") else {}
     filters, same_rules = in_module.get(kind, (None, None))
     if of_caller.get(kind) == rules or (filters is warnings.filters and same_rules == rules):
         return
@@ -54,6 +52,13 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, module, shown)
     if (message, *kind[1:]) in shown:  # once is enough
         in_module[kind], of_caller[kind] = (warnings.filters, rules), rules
+
+
+def warn_unfinished(message: str) -> None:
+    """Warn in the category that users of scikit-learn filter."""
+    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415  # slow to import
+
+    warn(message, ConvergenceWarning)
 
 
 def users_frame(frame: FrameType) -> tuple[FrameType, Any]:

@@ -9,8 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from .checks import is_number
 from .data.foreign import kruskal_factors
@@ -431,7 +429,9 @@ def factors_of(model, shape: tuple[int, ...]) -> Factors:
     elif isinstance(model, tuple | list) and len(model) == order:
         factors = [np.asarray(A).T if name == "H" else A for A, name in zip(model, factor_names(order), strict=True)]
     else:
-        if isinstance(model, BaseEstimator):
+        if hasattr(model, "get_params"):
+            from sklearn.exceptions import NotFittedError  # noqa: PLC0415  # slow to import
+
             raise NotFittedError(f"this {type(model).__name__} is not fitted yet: call its fit first")
         wanted = "(W, H)" if order == 2 else f"{order} factors, each (dim, rank)"
         raise TypeError(f"a model is a Result, a fitted estimator, or {wanted}; got {type(model).__name__}")

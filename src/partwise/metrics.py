@@ -19,8 +19,8 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import scipy
 from scipy import sparse
-from scipy.optimize import linear_sum_assignment
 
 from .data.foreign import kruskal_factors
 from .data.names import factor_names
@@ -225,7 +225,7 @@ COMBINE: dict[str, Any] = {"mean": np.mean, "product": np.prod, "min": np.min}
 
 def assigned(scores: np.ndarray) -> np.ndarray:
     """For each row the column with which all scores together are largest, -1 for rows beyond the columns."""
-    rows, columns = linear_sum_assignment(scores, maximize=True)
+    rows, columns = scipy.optimize.linear_sum_assignment(scores, maximize=True)
     found = np.full(len(scores), -1)
     found[rows] = columns
     return found

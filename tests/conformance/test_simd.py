@@ -1,8 +1,10 @@
 """Vector code and plain loops give the same sums, and the right one is taken."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -130,6 +132,7 @@ def test_plain_loops_where_numba_has_changed(monkeypatch, fault):
     """What `llvm` takes from inside of Numba may be gone, or do something else."""
     monkeypatch.setattr(simd, "HAS", frozenset(["+fma"]))
     monkeypatch.setattr(simd, "TRIPLE", "x86_64")
+    monkeypatch.setattr(simd, "TRIED", ((0, 1), (0, 2)))
 
     def absent(*_):
         raise fault
@@ -141,6 +144,23 @@ def test_plain_loops_where_numba_has_changed(monkeypatch, fault):
     monkeypatch.setattr(simd, "compiler", lambda variant: njit)  # what was compiled before is not asked
     with pytest.warns(RuntimeWarning, match="plain loops, which are slower, .*cgutils|wrong sums"):
         assert simd.chosen() == "plain"
+
+
+@pytest.mark.usefixtures("no_wish")
+def test_vector_code_is_tried_with_versions_of_numba_that_are_not_known(monkeypatch):
+    monkeypatch.setattr(simd, "HAS", frozenset(["+fma"]))
+    monkeypatch.setattr(simd, "TRIPLE", "x86_64")
+    tried = []
+    monkeypatch.setattr(simd, "check", tried.append)
+    assert simd.chosen() == "llvm" and not tried
+    monkeypatch.setattr(simd, "TRIED", ((0, 1), (0, 2)))
+    assert simd.chosen() == "llvm" and tried == [llvm]
+
+
+def test_versions_of_numba_that_are_known_are_those_that_are_allowed():
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    (first, beyond) = re.search(r'"numba>=0\.(\d+),<0\.(\d+)"', text).groups()
+    assert ((0, int(first)), (0, int(beyond) - 1)) == simd.TRIED
 
 
 def test_the_environment_has_the_last_word(monkeypatch):

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 from scipy.sparse import issparse
-from sklearn.utils import check_random_state
-from sklearn.utils.extmath import svd_flip
 
 from .base import Data
+from .validation import checked_random_state
 
 OVERSAMPLES = 10  # singular vectors sought beyond those that are wanted
 PASSES = 5  # over data in blocks, for the directions
@@ -30,7 +29,11 @@ def svd(data: Data, rank: int, rng, n_iter: int | None = None, n_oversamples: in
         Q = np.ascontiguousarray(Q)
         return data.cross((Q, Q), mode)
 
-    Q = check_random_state(rng).normal(size=(data.shape[1 - long], rank + n_oversamples)).astype(data.dtype, copy=False)
+    Q = (
+        checked_random_state(rng)
+        .normal(size=(data.shape[1 - long], rank + n_oversamples))
+        .astype(data.dtype, copy=False)
+    )
     for _ in range(n_iter):
         for mode in (long, 1 - long):
             Q = linalg.lu(times(Q, mode), permute_l=True, overwrite_a=True, check_finite=False)[0]
@@ -38,9 +41,12 @@ def svd(data: Data, rank: int, rng, n_iter: int | None = None, n_oversamples: in
     Q = linalg.qr(np.asfortranarray(times(Q, long)), mode="economic", overwrite_a=True, check_finite=False)[0]
     Q = np.ascontiguousarray(Q)
     U, s, Vt = linalg.svd(times(Q, 1 - long).T, full_matrices=False, lapack_driver="gesdd", check_finite=False)
-    U, Vt = svd_flip(Q @ U[:, :rank], Vt[:rank], u_based_decision=long == 0)
-    sides = U, Vt.T
-    return sides[long], s[:rank], sides[1 - long]
+    sides = Q @ U[:, :rank], Vt[:rank].T
+    U, V = sides[long], sides[1 - long]
+    signs = np.sign(U[np.argmax(np.abs(U), axis=0), np.arange(rank)])  # the largest entries of U become positive
+    U *= signs
+    V *= signs
+    return U, s[:rank], V
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +64,7 @@ def svd_in_blocks(data: Data, rank: int, rng) -> tuple:
     """The same for data in blocks of rows, by subspace iteration with `X' X`: nothing tall is kept but U, and each
     iteration is one pass."""
     width = min(rank + OVERSAMPLES, data.shape[1])
-    Q = linalg.qr(check_random_state(rng).normal(size=(data.shape[1], width)), mode="economic")[0]
+    Q = linalg.qr(checked_random_state(rng).normal(size=(data.shape[1], width)), mode="economic")[0]
     for _ in range(PASSES):
         Z = data.each(NormalProduct(Q.astype(data.dtype)))[1][0]
         basis, Q = Q, linalg.qr(Z, mode="economic")[0]

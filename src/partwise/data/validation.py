@@ -2,7 +2,7 @@
 
 from array import array
 from dataclasses import dataclass, replace
-from numbers import Number
+from numbers import Integral, Number
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csr_array, issparse
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array
 
 from ..checks import AT_LEAST_0, all_finite, is_positive_int
 from ..errors import NotAMatrixError
@@ -42,20 +40,13 @@ def checked_data(X, name="X", any_order=False, missing: str | None = NEVER):
     X = as_matrix(X, name, any_order, with_nan=missing not in (None, NEVER))
     if not any_order and getattr(X, "ndim", 2) > 2:
         raise not_a_matrix(name, f"got a tensor with {X.ndim} modes, which pw.NTF and pw.factorize take")
+    if is_frame(X):
+        X = frame_as_matrix(X, name, any_order)
     if isinstance(X, SparseTensor):
         X = checked_tensor(X, name)
         X = csr_array((X.values, tuple(X.coords.T)), shape=X.shape) if X.ndim == 2 else X
-    if issparse(X) and X.dtype.kind in "biu":  # by `check_array` the indices would be copied too
-        X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape, copy=False)
-    try:
-        if not isinstance(X, SparseTensor):
-            X = check_array(
-                X, accept_sparse=SPARSE, dtype=DTYPES, ensure_all_finite=False, input_name=name, allow_nd=any_order
-            )
-    except (TypeError, ValueError) as error:
-        first, *rest = str(error).splitlines()  # which show the array, and may say what to do
-        advice = "".join(f". {line}" for line in rest if line.startswith("Reshape"))
-        raise not_a_matrix(name, f"{first.rstrip(':')}{advice}", any_order) from error
+    if not isinstance(X, SparseTensor):
+        X = in_floats(checked_shape(X, name, any_order))
     if 0 in X.shape:
         raise not_a_matrix(name, f"got a tensor without entries, of shape {X.shape}", any_order)
     values = X.data if issparse(X) else getattr(X, "values", X)
@@ -84,8 +75,8 @@ def check_finite(values: np.ndarray, name: str, order: int, missing: str | None 
 
 
 def as_matrix(X, name="X", any_order=False, with_nan=False):
-    """X as an array, a frame, or a CSR/CSC matrix with valid indices: what is safe to hand to scikit-learn's checks and
-    to compiled code. Of an AnnData object, and of what `partwise.read` returns, its matrix.
+    """X as an array of numbers, a frame, or a CSR/CSC matrix with valid indices: what is safe to hand to compiled code,
+    frames apart. Of an AnnData object, and of what `partwise.read` returns, its matrix.
 
     NumPy asks an object that is none of these for one item after the other, which may take hours.
     """
@@ -103,7 +94,7 @@ def as_matrix(X, name="X", any_order=False, with_nan=False):
         return checked_sparse(X, name, any_order)
     if isinstance(X, SparseTensor):
         return X
-    if hasattr(type(X), "columns") and offers_array(type(X)):  # a frame
+    if is_frame(X):
         return X
     deepest = MOST_NESTED if any_order else 4
     if not (offers_array(type(X)) or (isinstance(X, list | tuple) and is_nested(X, deepest - 1))):
@@ -113,6 +104,45 @@ def as_matrix(X, name="X", any_order=False, with_nan=False):
     except Exception as error:  # other libraries raise all kinds of things, for data on a GPU for one
         raise not_a_matrix(name, f"{type(X).__name__} gives no array ({error})", any_order) from error
     return as_numbers(X, name, any_order)
+
+
+def is_frame(X) -> bool:
+    """Whether it is a table with names of its columns, as those of pandas and polars."""
+    return hasattr(type(X), "columns") and offers_array(type(X))
+
+
+def frame_as_matrix(X, name: str, any_order: bool):
+    """Of a frame: scikit-learn knows of missing values and sparse columns in frames."""
+    from sklearn.utils.validation import check_array  # noqa: PLC0415  # slow to import
+
+    try:
+        return check_array(X, accept_sparse=SPARSE, dtype=DTYPES, ensure_all_finite=False, input_name=name)
+    except (TypeError, ValueError) as error:
+        raise not_a_matrix(name, str(error).splitlines()[0].rstrip(":"), any_order) from error
+
+
+def checked_shape(X, name: str, any_order: bool):
+    """The same array or sparse matrix, unless it is no matrix, or an empty one. In words that scikit-learn's checks of
+    estimators look for."""
+    if X.ndim < 2:
+        got = "1D array" if X.ndim else "scalar array"
+        advice = "Reshape your data: X.reshape(1, -1) is one sample, X.reshape(-1, 1) samples of one feature"
+        raise not_a_matrix(name, f"Expected 2D array, got {got} instead. {advice}", any_order)
+    for number, what in zip(X.shape, ("sample(s)", "feature(s)"), strict=False):
+        if number == 0:
+            raise not_a_matrix(
+                name, f"Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required.", any_order
+            )
+    return X
+
+
+def in_floats(X):
+    """In single precision if it is, else in double."""
+    if X.dtype in DTYPES:
+        return X
+    if issparse(X):  # its `astype` would copy the indices
+        return type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape, copy=False)
+    return X.astype(np.float64)
 
 
 def as_numbers(values: np.ndarray, name: str, any_order: bool) -> np.ndarray:
@@ -231,10 +261,19 @@ def not_a_matrix(name: str, why: str, any_order: bool = False) -> NotAMatrixErro
 
 
 def checked_random_state(random_state) -> np.random.RandomState:
-    """What scikit-learn takes, and NumPy's generators."""
+    """What scikit-learn takes, and NumPy's generators. None is NumPy's own state, which `np.random.seed` sets."""
+    if isinstance(random_state, np.random.RandomState):
+        return random_state
+    if random_state is None or random_state is np.random:
+        return np.random.mtrand._rand
     if isinstance(random_state, np.random.Generator):
-        random_state = int(random_state.integers(2**32))
-    return check_random_state(random_state)
+        random_state = random_state.integers(2**32)
+    if not isinstance(random_state, Integral):
+        raise ValueError(
+            f"random_state must be None, a whole number, a numpy.random.RandomState or a numpy.random.Generator; got "
+            f"{random_state!r}"
+        )
+    return np.random.RandomState(int(random_state))
 
 
 def checked_callbacks(callbacks) -> list:

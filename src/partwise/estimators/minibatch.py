@@ -10,13 +10,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import Data, as_data
 from ..data.observed import place_of
 from ..data.validation import checked_random_state
-from ..errors import warn
+from ..errors import warn_unfinished
 from ..factorize import as_init, init_for
 from ..init import Given
 from ..problem import pose
@@ -162,9 +161,8 @@ class MiniBatchNMF(NMF):
         self._keep(course.known, H, course.known.steps)
         self.n_iter_ = math.ceil(course.known.steps / course.n_batches)
         if self.n_iter_ >= self.max_iter and self.tol > 0 and not course.ended:
-            warn(
-                f"Maximum number of iterations {self.max_iter} reached. Increase it to improve convergence.",
-                ConvergenceWarning,
+            warn_unfinished(
+                f"Maximum number of iterations {self.max_iter} reached. Increase it to improve convergence."
             )
         W = self.transform(X) if self.fresh_restarts else W
         fit = online.problem(as_data(checked)).precise_fit((W, H))

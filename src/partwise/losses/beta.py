@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import xlogy
+import scipy
 
 from .. import kernels
 from ..checks import is_number
@@ -134,7 +134,7 @@ class Divergence(Loss):
         if beta == 2:
             return np.square(X - Y) / 2
         if beta == 1:
-            return xlogy(X, X / Y) - X + Y
+            return scipy.special.xlogy(X, X / Y) - X + Y
         if beta == 0:
             ratio = X / Y
             return ratio - np.log(ratio) - 1

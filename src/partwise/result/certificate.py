@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigvalsh
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from .. import kernels
 from ..data import Data
@@ -257,6 +256,8 @@ def full_positive_tail(data: Data, rank: int) -> float:
 
 def partial_positive_tail(data: Data, rank: int) -> float:
     """The same from the largest eigenvalues alone, which Lanczos' method may put a little too low."""
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh  # noqa: PLC0415  # slow to import
+
     n = data.shape[0]
     X = LinearOperator((n, n), matvec=lambda v: data.cross((v.reshape(n, 1),) * 2, 0)[:, 0], dtype=data.dtype)
     start = np.random.RandomState(0).uniform(size=n).astype(data.dtype)

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from ..errors import warn
+from ..errors import warn_unfinished
 from ..init import Init
 from ..problem import Expansion, Factors, Measured, Problem, largest, zero_components
 from ..solvers import Solver, Step
@@ -327,10 +326,9 @@ class Monitor:
 def warn_if_unfinished(run: Run, limits: Limits) -> None:
     """Say how far off a run that used up its iterations, or its time, is, and what to try."""
     if run.status == "time_limit" and run.history[-1].n_iter == 0:
-        warn(
+        warn_unfinished(
             f"time_limit={limits.time_limit:g} ended the run before its first iteration: the factors are those of the "
-            "start, as far as it got. Allow more time, or use init='random'.",
-            ConvergenceWarning,
+            "start, as far as it got. Allow more time, or use init='random'."
         )
     if run.status != "max_iter" or limits.tol == 0:
         return
@@ -341,7 +339,4 @@ def warn_if_unfinished(run: Run, limits: Limits) -> None:
     )
     if last.stationarity <= limits.tol:
         reason = "The solver had not finished: raise max_iter."
-    warn(
-        f"Maximum number of iterations {last.n_iter} reached. Increase it to improve convergence. {reason}",
-        ConvergenceWarning,
-    )
+    warn_unfinished(f"Maximum number of iterations {last.n_iter} reached. Increase it to improve convergence. {reason}")

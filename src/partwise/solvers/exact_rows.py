@@ -15,8 +15,8 @@ dependent: there coordinate descent gains less and less long before it is at the
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from scipy.linalg import cholesky, qr, solve_triangular
-from scipy.optimize import linprog
 
 from .. import kernels
 from ..kernels.records import Box, Others, Rows
@@ -74,7 +74,7 @@ def solved(x, weights, H, cost, bounds) -> np.ndarray | None:
     bounded = np.isfinite(high)
     x = x - H @ low
     room = np.eye(len(cost))[:, bounded]
-    program = linprog(
+    program = scipy.optimize.linprog(
         np.concatenate([-x, (high - low)[bounded]]),
         A_ub=np.hstack([H.T, -room]),
         b_ub=cost,

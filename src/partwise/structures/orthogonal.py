@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy
 
 from ..checks import is_int
 from ..data.units import in_units
@@ -272,7 +272,7 @@ class Orthogonal(CoupledColumns):
         if not np.all(best.any(axis=0)):  # every component needs an item: those that cost least to give away
             gains = np.where(places, A, A - 4) - best.max(axis=1, keepdims=True)
             gains[items, home] = np.where(best.any(axis=1), 0, gains[items, home])
-            components, chosen = linear_sum_assignment(gains.T, maximize=True)
+            components, chosen = scipy.optimize.linear_sum_assignment(gains.T, maximize=True)
             best[chosen] = 0
             values = np.sqrt(squares[chosen, components])
             empty = ~best.any(axis=0)[components] & (values == 0)

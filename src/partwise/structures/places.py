@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 LARGE = 5000  # entries, above which integer programs take too long
 SEARCH = {"node_limit": 1000}  # programs that need more are not worth it
@@ -89,7 +89,7 @@ def best_places(scores: np.ndarray, limits: Sequence[Limit], needed: tuple) -> n
     sums += [(rows, -1.0, -np.asarray(least)) for rows, least in zip((index, index.T), needed, strict=True)]
     rows = sparse.vstack([sign * sums_over(places, scores.size) for places, sign, _ in sums])
     most = np.concatenate([np.broadcast_to(bound, len(places)) for places, _, bound in sums])
-    return solved(scores, LinearConstraint(rows, ub=most))
+    return solved(scores, scipy.optimize.LinearConstraint(rows, ub=most))
 
 
 def regular_places(scores: np.ndarray, axis: int, k: int) -> np.ndarray | None:
@@ -105,7 +105,7 @@ def regular_places(scores: np.ndarray, axis: int, k: int) -> np.ndarray | None:
     alike = sparse.hstack(
         [sums_over(across, scores.size), sparse.csr_array((len(across), len(along))), -np.ones((len(across), 1))]
     )
-    return solved(scores, LinearConstraint(sparse.vstack([taken, alike]), 0, 0), len(along))
+    return solved(scores, scipy.optimize.LinearConstraint(sparse.vstack([taken, alike]), 0, 0), len(along))
 
 
 def sums_over(places: np.ndarray, size: int) -> sparse.csr_array:
@@ -114,14 +114,18 @@ def sums_over(places: np.ndarray, size: int) -> sparse.csr_array:
     return sparse.csr_array((np.ones(places.size), places.ravel(), ends), (len(places), size))
 
 
-def solved(scores: np.ndarray, constraint: LinearConstraint, n_taken: int = 0) -> np.ndarray | None:
+def solved(scores: np.ndarray, constraint: scipy.optimize.LinearConstraint, n_taken: int = 0) -> np.ndarray | None:
     """Beside the mask there may be variables that say which of so many vectors are taken, and one for how often."""
     free = np.isfinite(scores).ravel()
     gains = np.where(free, scores.ravel(), 0) / max(np.max(scores), np.finfo(float).tiny)
     more = n_taken + (n_taken > 0)
     lower, upper = np.zeros(free.size + more), np.concatenate([free, np.ones(n_taken), np.full(more - n_taken, np.inf)])
     lower[free.size + n_taken :] = 1
-    answer = milp(
-        -np.pad(gains, (0, more)), integrality=1, bounds=Bounds(lower, upper), constraints=constraint, options=SEARCH
+    answer = scipy.optimize.milp(
+        -np.pad(gains, (0, more)),
+        integrality=1,
+        bounds=scipy.optimize.Bounds(lower, upper),
+        constraints=constraint,
+        options=SEARCH,
     )
     return None if answer.x is None else answer.x[: free.size].reshape(scores.shape) > 0.5

@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import scipy
 from scipy import sparse
-from scipy.io import loadmat, whosmat
 
 from . import hdf5
 from .base import Reader, Request, Table, UnreadableError, check_apart, check_extent, check_size, chosen
@@ -29,7 +29,7 @@ def read(path: Path, request: Request) -> Table:
     if hdf5.SIGNATURE in (beginning[:8], beginning[512:]):
         return read_hdf5(path, request)
     check_apart(path, "matlab")
-    variables = {name: (shape, kind) for name, shape, kind in whosmat(str(path))}
+    variables = {name: (shape, kind) for name, shape, kind in scipy.io.whosmat(str(path))}
     numeric = [name for name, (shape, kind) in variables.items() if kind in (*BYTES, SPARSE)]
     matrices = [name for name in numeric if min(variables[name][0]) > 1] or numeric  # numbers and vectors stand beside
     name = chosen(matrices if request.key is None else numeric, request.key, "variable")
@@ -38,7 +38,7 @@ def read(path: Path, request: Request) -> Table:
         check_extent(shape, path.stat().st_size)
     else:
         check_size(math.prod(shape) * BYTES[kind], path.stat().st_size)
-    return Table(loadmat(str(path), variable_names=[name])[name], found=f"the variable {name}")
+    return Table(scipy.io.loadmat(str(path), variable_names=[name])[name], found=f"the variable {name}")
 
 
 def read_hdf5(path: Path, request: Request) -> Table:

@@ -6,8 +6,7 @@ import math
 from pathlib import Path
 
 import numpy as np
-from scipy import signal
-from scipy.io import wavfile
+import scipy
 
 from ...data.names import Mode
 from .base import Reader, Request, Table, UnreadableError, check_size
@@ -17,7 +16,7 @@ SHORTEST, LONGEST = 64, 1 << 14  # samples in a window
 
 
 def read(path: Path, request: Request) -> Table:
-    rate, samples = wavfile.read(path)
+    rate, samples = scipy.io.wavfile.read(path)
     samples = np.atleast_1d(samples)
     if rate < 1 or samples.shape[0] < SHORTEST:
         raise UnreadableError(f"it has {samples.shape[0]} samples at {rate} Hz: too few for a spectrogram")
@@ -26,7 +25,7 @@ def read(path: Path, request: Request) -> Table:
     sound = (samples.astype(np.float64).reshape(len(samples), -1).mean(axis=1) - middle) / largest
     length = min(max(2 ** math.floor(math.log2(rate * SECONDS) + 0.5), SHORTEST), LONGEST, len(sound))
     check_size(len(sound) // max(length // 4, 1) * (length // 2 + 1) * 16, path.stat().st_size)
-    hertz, seconds, Z = signal.stft(sound, rate, nperseg=length, noverlap=length - max(length // 4, 1))
+    hertz, seconds, Z = scipy.signal.stft(sound, rate, nperseg=length, noverlap=length - max(length // 4, 1))
     X = np.abs(Z).T
     return Table(
         np.ascontiguousarray(X),

@@ -18,7 +18,11 @@ from .cache import compiler
 from .simd import LINE, VECTOR, WAY
 
 compiled, helper = compiler(WAY), compiler(WAY, inner=True)
+maker = compiler(WAY, inner=True, _nrt=True)  # a helper that returns arrays
 inlined = compiler(WAY, inner=True, forceinline=True)  # a helper in the innermost of many calls with many arrays
+
+
+DOUBLE, INT = np.dtype(np.float64), np.dtype(np.int64)
 
 
 class Update(NamedTuple):
@@ -30,15 +34,15 @@ class Update(NamedTuple):
     box: Box
 
 
-@compiled
-def aligned(n, like):
-    """Zeros, n of them of the type of an array, from the beginning of a cache line."""
-    space = np.zeros(n + LINE // like.itemsize, like.dtype)
-    skip = (-space.ctypes.data) % LINE // like.itemsize
+@maker
+def aligned(n, dtype):
+    """Zeros, n of them, from the beginning of a cache line. Every other way to make an array, such as with another
+    number of dimensions, takes a tenth of a second to compile."""
+    space = np.zeros(n + LINE // 4, dtype)  # no number has less than four bytes
+    skip = (-space.ctypes.data) % LINE // space.itemsize
     return space[skip : skip + n]
 
 
-@compiled
 def padded_to(n, itemsize):
     """The room that n numbers take in whole vectors."""
     lanes = VECTOR // itemsize
@@ -70,20 +74,19 @@ def gain(a, x, g, d, l1):
     return -s * (g + d * s / 2) - l1 * (abs(x) - abs(a))
 
 
-@compiled
-def curvature(d, l1):
-    """`1 / d` and `l1 / d` of each coordinate; where d = 0 only the penalty acts."""
-    inverse, threshold = np.zeros_like(d), np.zeros_like(d)
-    for k in range(d.size):
-        if d[k] > 0:
-            inverse[k] = 1 / d[k]
+@helper
+def curvature(gram, l1, inverse, threshold):
+    """`1 / d` and `l1 / d` of each coordinate, d = diag(gram), into zeros; where d = 0 only the penalty acts."""
+    for k in range(gram.shape[0]):
+        d = gram[k, k]
+        if d > 0:
+            inverse[k] = 1 / d
             threshold[k] = l1 * inverse[k]
         elif l1 > 0:
             threshold[k] = np.inf
-    return inverse, threshold
 
 
-@compiled
+@maker
 def bounds_of(box, i):
     """Lower and upper bounds of row i."""
     return box.lower[min(i, box.lower.shape[0] - 1)], box.upper[min(i, box.upper.shape[0] - 1)]

@@ -11,6 +11,7 @@ in the user's cache. Where there is no such place, every process compiles for it
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import pickle
@@ -29,10 +30,11 @@ import numba
 import numpy as np
 from numba.core import event
 from numba.core.caching import NullCache
-from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from ..compiling import STOPWATCH
+from .linked import CompileResult, LinkedCompiler, QuickCompiler, rebuilt
 
 HERE = Path(__file__).parent
 OUTSIDE = (HERE.parent / "records.py", HERE.parents[1] / "losses" / "beta.py")  # other files that kernels are made of
@@ -43,18 +45,19 @@ OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract", "nsz", "reassoc", "nnan"},
     "no_cfunc_wrapper": True,
+    "pipeline_class": QuickCompiler,
 }
-INNER: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True}
+INNER: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "pipeline_class": LinkedCompiler}
 
 
 def compiler(variant: str, inner: bool = False, **more: Any) -> Callable[[Callable], Callable]:
     """A decorator that compiles a function; `variant`: what it is compiled with that the sources do not say. `inner`:
-    only compiled functions call it, it makes no array and returns none, so that it need not count references: that is
-    quicker, and quicker compiled. `more`: further options of Numba's."""
-    folder = folder_for(variant)
+    only compiled functions call it, so that it is compiled with these (`linked.py`); unless told otherwise by `_nrt`
+    it makes no array and returns none, and need not count references. `more`: further options of Numba's."""
+    folder, options = folder_for(variant), OPTIONS | (INNER if inner else {}) | more
 
     def compiled(function: Callable) -> Callable:
-        kernel = numba.njit(**OPTIONS, **(INNER if inner else {}), **more)(function)
+        kernel = numba.njit(**options)(function)
         if folder is not None:
             kernel._cache = KernelCache(function, folder)
         return kernel
@@ -63,12 +66,22 @@ def compiler(variant: str, inner: bool = False, **more: Any) -> Callable[[Callab
 
 
 class Compilations(event.Listener):
-    """Runs the stopwatch while Numba compiles."""
+    """Runs the stopwatch while Numba compiles, and keeps Python from looking for garbage: Numba makes hundreds of
+    thousands of objects, most of which stay, and looking through them again and again takes a tenth of the time."""
+
+    depth, collects = 0, False  # one function is compiled inside another, all in one thread: Numba holds a lock
 
     def on_start(self, event):
         STOPWATCH.begin()
+        if self.depth == 0:
+            self.collects = gc.isenabled()
+            gc.disable()
+        self.depth += 1
 
     def on_end(self, event):
+        self.depth -= 1
+        if self.depth == 0 and self.collects:
+            gc.enable()
         STOPWATCH.end()
 
 
@@ -91,26 +104,29 @@ class KernelCache(NullCache):
 
     def load_overload(self, sig, target_context):
         with STOPWATCH.running():
-            target_context.refresh()
+            rtsys.initialize(target_context)  # no more: what compiling needs takes a third of a second to set up
             key = sig, target_context.codegen().magic_tuple()
             try:
                 kept, parts = pickle.loads(self.file(key).read_bytes())
             except Exception:  # what a damaged file raises is anyone's guess
                 return None
-            return CompileResult._rebuild(target_context, *parts) if kept == key else None
+            return rebuilt(target_context, *parts) if kept == key else None
 
     def save_overload(self, sig, cres):
         if cres.library.has_dynamic_globals:  # addresses of this process
             return
-        key = sig, cres.codegen.magic_tuple()
+        with STOPWATCH.running(), suppress(OSError):
+            self.keep((sig, cres.codegen.magic_tuple()), cres)
+
+    def keep(self, key: tuple, cres: CompileResult) -> None:
+        """Write a file in one step."""
         unfinished = self.folder / f"{uuid4().hex}.unfinished"
-        with suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            try:
-                unfinished.write_bytes(dumps((key, cres._reduce())))
-                unfinished.replace(self.file(key))
-            finally:
-                unfinished.unlink(missing_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            unfinished.write_bytes(dumps((key, cres._reduce())))
+            unfinished.replace(self.file(key))
+        finally:
+            unfinished.unlink(missing_ok=True)
 
 
 @cache

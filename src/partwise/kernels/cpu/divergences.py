@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from ...losses.beta import NEAR
-from .base import compiled, helper
+from .base import helper
 from .simd import FLOOR, HUGE, TINY, bits_of, number_of
 
 LN2 = math.log(2)
@@ -14,7 +14,7 @@ SMALL, SMALL_SINGLE = TINY[8], TINY[4]  # numbers that compiled code knows by na
 LARGE, LARGE_SINGLE = HUGE[8], HUGE[4]
 
 
-@compiled
+@helper
 def logarithm(x):
     """The natural logarithm of a positive number of double precision, in code that works on vectors.
 

@@ -50,8 +50,8 @@ class Expansion(NamedTuple):
 def _expand(X, A, panel, squares, loss, out, start, stop):
     rank, base, apart = A.shape[1], A.dtype.type(base_of(X)), loss.beta == 1 and is_weighted(X)
     panel, row, length = room_for(X, panel, rank, longest(X, start, stop))
-    sums, w, used = aligned(panel.width, A), np.empty(rank, A.dtype), no_parts(rank, A)
-    a, b, q, x, y = aligned(length, A), aligned(length, A), aligned(length, A), row.x, row.y
+    sums, w, used = aligned(panel.width, A.dtype), aligned(rank, A.dtype), no_parts(rank, A.dtype)
+    a, b, q, x, y = aligned(length, A.dtype), aligned(length, A.dtype), aligned(length, A.dtype), row.x, row.y
     minus, plus, curvature, losses = out.minus, out.plus, out.curvature, out.losses
     for i in range(start, stop):
         n, length = read_row(X, i, panel, row)
@@ -83,7 +83,7 @@ def _expand(X, A, panel, squares, loss, out, start, stop):
 def _split_rows(x, scale, y, loss, a, b, q, losses):
     """Of a block of entries, row by row; of what has room for one row only the last row is kept."""
     height, width = y.shape
-    scaled = np.empty(width, y.dtype)
+    scaled = aligned(width, y.dtype)
     for i in range(height):
         for j in range(width):
             scaled[j] = x[i * width + j] * scale
@@ -154,7 +154,7 @@ def expansion(X, A, others, loss, wanted=CURVATURE):
 def _losses(X, A, panel, loss, out, start, stop):
     rank, base = A.shape[1], base_of(X)
     panel, row, _ = room_for(X, panel, rank, longest(X, start, stop))
-    w, used, missed = np.empty(rank, A.dtype), no_parts(rank, A), 0
+    w, used, missed = aligned(rank, A.dtype), no_parts(rank, A.dtype), 0
     for i in range(start, stop):
         read_row(X, i, panel, row)
         for k in range(rank):
@@ -169,7 +169,7 @@ def _losses(X, A, panel, loss, out, start, stop):
 def _block_losses(x, scale, y, loss, out):
     """The divergences of rows of a block, and how many positive entries of it have a model of 0."""
     height, width = y.shape
-    scaled, missed = np.empty(width, y.dtype), 0
+    scaled, missed = aligned(width, y.dtype), 0
     for i in range(height):
         for j in range(width):
             scaled[j] = x[i * width + j] * scale

@@ -4,12 +4,12 @@ import numpy as np
 
 from .. import threads
 from ..records import Box
-from .base import best_for, bounds_of, compiled, gain
+from .base import DOUBLE, aligned, best_for, bounds_of, compiled, gain
 
 
 @compiled
 def _gain_columns(A, G, d, box, start, stop):
-    sums, l1 = np.zeros(A.shape[1]), box.l1
+    sums, l1 = aligned(A.shape[1], DOUBLE), box.l1
     for i in range(start, stop):
         (low, high), second = bounds_of(box, i), d[min(i, d.shape[0] - 1)]
         for k in range(sums.size):

@@ -61,8 +61,9 @@ def _gcd(update, cross, gram, eps, largest, budget, start, stop):
     lanes = VECTOR // A.itemsize
     width = -(-rank // lanes) * lanes  # rows are padded to whole vectors
     d, inverse, threshold = np.zeros(width, kind), np.zeros(width, kind), np.zeros(width, kind)
-    d[:rank] = np.diag(gram)
-    inverse[:rank], threshold[:rank] = curvature(d[:rank], l1)
+    for k in range(rank):
+        d[k] = gram[k, k]
+    curvature(gram, l1, inverse, threshold)
     padded = np.zeros((rank, width), kind)
     padded[:, :rank] = gram
     a, g, lo, hi = np.zeros(width, kind), np.zeros(width, kind), np.zeros(width, kind), np.zeros(width, kind)

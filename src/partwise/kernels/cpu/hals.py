@@ -11,7 +11,7 @@ import numpy as np
 from numba.extending import overload
 
 from .. import threads
-from .base import aligned, best, compiled, curvature, helper, update_of
+from .base import DOUBLE, aligned, best, compiled, curvature, helper, update_of
 from .simd import VECTOR, VECTORS, panel
 
 # The three functions below differ by type: bounds that are the same for all rows are not copied into lanes, where they
@@ -83,14 +83,14 @@ def _coordinate(a, low, high, curve, lanes):
 def _hals(update, cross, gram, order, sweeps, eps, start, stop):
     A, rank, lower, upper = update.A, update.A.shape[1], update.box.lower, update.box.upper
     lanes = VECTORS * VECTOR // A.itemsize
-    inverse, threshold = curvature(np.diag(gram), update.box.l1)
+    inverse, threshold = aligned(rank, A.dtype), aligned(rank, A.dtype)
+    curvature(gram, update.box.l1, inverse, threshold)
     lo, hi = lane_bounds(lower, lanes), lane_bounds(upper, lanes)
-    flat = aligned(rank * lanes, A)
-    a, minus_cross = flat.reshape(rank, lanes), aligned(rank * lanes, A).reshape(rank, lanes)
-    every = Lanes(aligned(lanes, A), aligned(lanes, A), aligned(lanes, A), aligned(lanes, A))
+    a, minus_cross = aligned(rank * lanes, A.dtype), aligned(rank * lanes, A.dtype)  # one component after the other
+    every = Lanes(aligned(lanes, A.dtype), aligned(lanes, A.dtype), aligned(lanes, A.dtype), aligned(lanes, A.dtype))
     g, moved, first, fresh = every
     row, age = np.full(lanes, -1), np.full(lanes, sweeps)
-    changes = np.zeros(rank)
+    changes = aligned(rank, DOUBLE)
     upcoming, busy = start, 0
     while True:
         for b in range(lanes):  # rows that are done leave, others take their place
@@ -100,7 +100,7 @@ def _hals(update, cross, gram, order, sweeps, eps, start, stop):
                 busy -= 1
                 done = update.out[row[b]]
                 for k in range(rank):
-                    done[k] = a[k, b]
+                    done[k] = a[k * lanes + b]
                 row[b] = -1
             if upcoming < stop:
                 i = row[b] = update.rows[upcoming]
@@ -110,17 +110,18 @@ def _hals(update, cross, gram, order, sweeps, eps, start, stop):
                 fresh[b] = 1
                 present, target = A[i], cross[i]
                 for k in range(rank):  # two loops: together they are slower
-                    a[k, b] = present[k]
+                    a[k * lanes + b] = present[k]
                 for k in range(rank):
-                    minus_cross[k, b] = -target[k]
+                    minus_cross[k * lanes + b] = -target[k]
                 load_bound(lo, lower, b, i)
                 load_bound(hi, upper, b, i)
         if busy == 0:
             return changes
         moved[:] = 0
         for k in order:
-            panel(gram[k], flat, rank, minus_cross[k], g)
-            changes[k] += _coordinate(a[k], lo[k], hi[k], (gram[k, k], inverse[k], threshold[k]), every)
+            here = slice(k * lanes, (k + 1) * lanes)
+            panel(gram[k], a, rank, minus_cross[here], g)
+            changes[k] += _coordinate(a[here], lo[k], hi[k], (gram[k, k], inverse[k], threshold[k]), every)
         for b in range(lanes):
             if age[b] == 0:
                 first[b] = moved[b]

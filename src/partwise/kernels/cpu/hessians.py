@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import threads
 from ..records import EntryLoss
-from .base import aligned, best_for, bounds_of, compiled, gain, helper, update_of
+from .base import INT, aligned, best_for, bounds_of, compiled, gain, helper, update_of
 from .divergences import split
 from .newton import Tiles, _curvatures
 from .own_grams import NOTHING
@@ -31,9 +31,9 @@ def _every_part(w, row, panel, used):
 def _hessians(X, A, panel, loss, out, start, stop):
     rank = A.shape[1]
     panel, row, length = room_for(X, panel, rank, longest(X, start, stop))
-    tiles = Tiles(aligned(TILE * panel.stride, A), aligned(TILE * TILE, A), np.empty(TILE, np.int64))
-    w, used, Q = np.empty(rank, A.dtype), no_parts(rank, A), np.empty((rank, rank), A.dtype)
-    minus, plus, second = aligned(length, A), aligned(length, A), aligned(length, A)
+    tiles = Tiles(aligned(TILE * panel.stride, A.dtype), aligned(TILE * TILE, A.dtype), aligned(TILE, INT))
+    w, used, Q = aligned(rank, A.dtype), no_parts(rank, A.dtype), np.empty((rank, rank), A.dtype)
+    minus, plus, second = aligned(length, A.dtype), aligned(length, A.dtype), aligned(length, A.dtype)
     for i in range(start, stop):
         n, length = read_row(X, i, panel, row)
         for k in range(rank):
@@ -111,7 +111,7 @@ def _sweep(Q, g, w, l1, low, high):
 @compiled
 def _given_grams(update, packed, gram, cross, sweeps, eps, start, stop):
     A, rank, l1 = update.A, update.A.shape[1], update.box.l1
-    Q, g = np.empty((rank, rank), A.dtype), np.empty(rank, A.dtype)
+    Q, g = np.empty((rank, rank), A.dtype), aligned(rank, A.dtype)
     for t in range(start, stop):
         i, first = update.rows[t], 0.0
         low, high = bounds_of(update.box, i)

@@ -7,7 +7,7 @@ import numpy as np
 from ...losses.beta import safe_share
 from .. import threads
 from ..records import EntryLoss
-from .base import aligned, bounds_of, compiled, helper, update_of
+from .base import DOUBLE, INT, aligned, bounds_of, compiled, helper, maker, update_of
 from .divergences import SMALL, SMALL_SINGLE, split
 from .least_squares import solve_row
 from .panels import counts_by_itself, panel_of, tasks
@@ -69,11 +69,10 @@ class Tiles(NamedTuple):
     places: np.ndarray
 
 
-@compiled
-def room_for_model(rank, like):
-    low, high, slope = np.empty(rank, like.dtype), np.empty(rank, like.dtype), np.empty(rank, like.dtype)
-    d, g = np.empty(rank, like.dtype), np.empty(rank, like.dtype)
-    return Model(np.empty((rank, rank), like.dtype), slope, low, high, d, g)
+@maker
+def room_for_model(rank, dtype):
+    low, high, slope = aligned(rank, dtype), aligned(rank, dtype), aligned(rank, dtype)
+    return Model(np.empty((rank, rank), dtype), slope, low, high, aligned(rank, dtype), aligned(rank, dtype))
 
 
 @helper
@@ -255,14 +254,14 @@ def _newton(X, update, panel, sums, inner, start, stop):
     A, out, rows, box, rank = update.A, update.out, update.rows, update.box, update.A.shape[1]
     l1, l2, loss, beta = box.l1, inner.l2, inner.loss, inner.loss.beta
     panel, row, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
-    tiles = Tiles(aligned(TILE * panel.stride, A), aligned(TILE * TILE, A), np.empty(TILE, np.int64))
-    first, minus, plus, second = aligned(length, A), aligned(length, A), aligned(length, A), aligned(length, A)
-    u, extra, slope = aligned(length, A), aligned(length, A), aligned(panel.width, A)
-    by = aligned(length, A) if row.m.size > 0 else u
+    tiles = Tiles(aligned(TILE * panel.stride, A.dtype), aligned(TILE * TILE, A.dtype), aligned(TILE, INT))
+    first, second, u = aligned(length, A.dtype), aligned(length, A.dtype), aligned(length, A.dtype)
+    minus, plus, extra = aligned(length, A.dtype), aligned(length, A.dtype), aligned(length, A.dtype)
+    slope, by = aligned(panel.width, A.dtype), aligned(length, A.dtype) if row.m.size > 0 else u
     rule, apart = rule_for(sums, l1, l2, loss, base_of(X)), beta == 1 and is_weighted(X)
-    model, w, used = room_for_model(rank, A), np.empty(rank, A.dtype), no_parts(rank, A)
+    model, w, used = room_for_model(rank, A.dtype), aligned(rank, A.dtype), no_parts(rank, A.dtype)
     Q, d, x, y, H, places, c = model.Q, model.d, row.x, row.y, panel.H, used.places, used.c
-    constant, gains, further, total = rule.constant, np.zeros(rank), np.zeros(rank), 0.0
+    constant, gains, further, total = rule.constant, aligned(rank, DOUBLE), aligned(rank, DOUBLE), 0.0
     for t in range(start, stop):
         i, most = rows[t], 0.0
         low, high = bounds_of(box, i)

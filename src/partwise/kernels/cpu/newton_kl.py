@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import threads
 from ..records import EntryLoss
-from .base import aligned, bounds_of, compiled, helper, update_of
+from .base import DOUBLE, aligned, bounds_of, compiled, helper, update_of
 from .panels import panel_of, tasks
 from .rows import (
     Row,
@@ -118,12 +118,12 @@ def _newton_kl(X, update, panel, sums, inner, start, stop):
     A, out, rows, box, rank, l2 = update.A, update.out, update.rows, update.box, update.A.shape[1], inner.l2
     panel, given, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
     row = Row(given.x, given.m[:0], given.y, given.indices, given.extent)  # where weights have multiplied x
-    z, v, pulls = aligned(length, A), aligned(length, A), aligned(panel.width, A)
-    x, y, H, w, used = row.x, row.y, panel.H, np.empty(rank, A.dtype), no_parts(rank, A)
+    z, v, pulls = aligned(length, A.dtype), aligned(length, A.dtype), aligned(panel.width, A.dtype)
+    x, y, H, w, used = row.x, row.y, panel.H, aligned(rank, A.dtype), no_parts(rank, A.dtype)
     apart, base, ratios, l1 = is_weighted(X), base_of(X), Ratios(z, v), box.l1
     rule = rule_for(sums, l1, l2, KL, 1.0)
     slope, costs, parts, places, c = rule.constant, rule.costs, used.parts, used.places, used.c
-    gains, further, loss = np.zeros(rank), np.zeros(rank), 0.0
+    gains, further, loss = aligned(rank, DOUBLE), aligned(rank, DOUBLE), 0.0
     for t in range(start, stop):
         i = rows[t]
         bounds = bounds_of(box, i)
@@ -144,11 +144,11 @@ def _newton_kl(X, update, panel, sums, inner, start, stop):
         for k in range(rank):
             pulls[k] = slope[k] - pulls[k]
         n_parts = join_parts(w, pulls, 0, *bounds, row, panel, used)
-        most, kept = _sweep(row, panel, used, ratios, rule, bounds, 1.0, gains)
-        for _ in range(1, inner.sweeps):
-            gained, kept = _sweep(row, panel, used, ratios, rule, bounds, kept, further)
+        most, kept = 0.0, 1.0
+        for sweep in range(inner.sweeps):
+            gained, kept = _sweep(row, panel, used, ratios, rule, bounds, kept, further if sweep else gains)
             most = max(most, gained)
-            if gained <= inner.eps * most:
+            if sweep and gained <= inner.eps * most:
                 break
         for p in range(n_parts):
             w[parts[p]] = c[p]

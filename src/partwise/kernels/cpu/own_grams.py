@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import threads
-from .base import aligned, best_for, bounds_of, compiled, gain, helper, update_of
+from .base import DOUBLE, INT, aligned, best_for, bounds_of, compiled, gain, helper, update_of
 from .newton import Tiles, _curvatures, _minimise_exactly, room_for_model
 from .panels import panel_of, tasks
 from .rows import join_parts, longest, longest_of, no_parts, read_row, room_for, sums_of, take_parts
@@ -148,10 +148,10 @@ def _own_grams(X, update, panel, gram, cross, inner, start, stop):
     A, out, rows, box, rank = update.A, update.out, update.rows, update.box, update.A.shape[1]
     l1, rule = box.l1, (box.l1, inner.binary)
     panel, row, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
-    tiles = Tiles(aligned(TILE * panel.stride, A), aligned(TILE * TILE, A), np.empty(TILE, np.int64))
-    z, slope = aligned(length, A), aligned(panel.width, A)
-    model, w, used = room_for_model(rank, A), np.empty(rank, A.dtype), no_parts(rank, A)
-    gains, further, squares = np.zeros(rank), np.zeros(rank), 0.0
+    tiles = Tiles(aligned(TILE * panel.stride, A.dtype), aligned(TILE * TILE, A.dtype), aligned(TILE, INT))
+    z, slope = aligned(length, A.dtype), aligned(panel.width, A.dtype)
+    model, w, used = room_for_model(rank, A.dtype), aligned(rank, A.dtype), no_parts(rank, A.dtype)
+    gains, further, squares = aligned(rank, DOUBLE), aligned(rank, DOUBLE), 0.0
     for t in range(start, stop):
         i, most = rows[t], 0.0
         low, high = bounds_of(box, i)
@@ -207,10 +207,10 @@ def _own_slopes(X, A, panel, squares, slope, curvature, start, stop):
     rank = A.shape[1]
     panel, row, length = room_for(X, panel, rank, longest(X, start, stop))
     sums, w, used, z, total = (
-        aligned(panel.width, A),
-        np.empty(rank, A.dtype),
-        no_parts(rank, A),
-        aligned(length, A),
+        aligned(panel.width, A.dtype),
+        aligned(rank, A.dtype),
+        no_parts(rank, A.dtype),
+        aligned(length, A.dtype),
         0.0,
     )
     for i in range(start, stop):

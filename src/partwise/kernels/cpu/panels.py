@@ -22,7 +22,6 @@ class Panel(NamedTuple):
     whole: bool
 
 
-@compiled
 def stride_of(n, itemsize):
     """The distance of rows of n numbers: whole cache lines, an odd number of them, so that columns do not collide."""
     lines = -(-n * itemsize // LINE)

@@ -32,7 +32,7 @@ def _gather_rows(X, B, offset, count, out, start, stop):
     """Columns `offset` and following, `count` vectors of them, of the given rows of the product."""
     indptr, indices, values = X.indptr, X.indices, X.values
     stride, flat = B.shape[1], B.reshape(B.size)
-    sums = aligned(TILE * VECTOR // B.itemsize, B)
+    sums = aligned(TILE * VECTOR // B.itemsize, B.dtype)
     width = min(count * VECTOR // B.itemsize, out.shape[1] - offset)
     for i in range(start, stop):
         first, last = indptr[i], indptr[i + 1]
@@ -69,7 +69,7 @@ def _sparse_product(X, B, out, start, stop):
 @compiled
 def _transposed_product(X, B, dim, start, stop):
     lanes = VECTOR // B.itemsize
-    out = aligned(dim * B.shape[1], B).reshape(dim, B.shape[1])
+    out = aligned(dim * B.shape[1], B.dtype).reshape(dim, B.shape[1])
     for first in range(0, B.shape[1] // lanes, TILE):
         count = min(TILE, B.shape[1] // lanes - first)
         _scatter_rows(X, B, first * lanes, count, out, start, stop)

@@ -18,11 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..records import EntryLoss
-from .base import aligned, compiled, helper, inlined, padded_to
+from .base import INT, aligned, helper, inlined, maker, padded_to
 from .divergences import divergence
 from .panels import Panel, stride_of
 from .products import gather_vectors
 from .simd import FLOOR, VECTOR, combine, dots
+
+_padded_to, _stride_of = helper(padded_to), helper(stride_of)
 
 
 class Row(NamedTuple):
@@ -90,31 +92,30 @@ def longest_of(X, rows, start, stop):
     return most
 
 
-@compiled
+@maker
 def room_for(X, panel, rank, n):
     """The panel and a row with room for n listed entries, and how long it is with padding."""
-    B, length = panel.B, padded_to(panel.dim if panel.whole else n, panel.B.itemsize)
+    B, length = panel.B, _padded_to(panel.dim if panel.whole else n, panel.B.itemsize)
     H, stride = panel.H, panel.stride
     if not panel.whole:
-        stride = stride_of(n, B.itemsize)
-        H = aligned(rank * stride, B)
+        stride = _stride_of(n, B.itemsize)
+        H = aligned(rank * stride, B.dtype)
     weighted = X.weights.size > 0 or (panel.whole and not X.full and X.unlisted != 1)
-    m = aligned(length if weighted else 0, B)
-    row = Row(aligned(length, B), m, aligned(length, B), X.indices, np.empty(3, np.int64))
+    m = aligned(length if weighted else 0, B.dtype)
+    row = Row(aligned(length, B.dtype), m, aligned(length, B.dtype), X.indices, aligned(3, INT))
     return Panel(B, panel.dim, panel.width, H, stride, panel.whole), row, length
 
 
-@compiled
-def no_parts(rank, like):
+@maker
+def no_parts(rank, dtype):
     """An empty list with room for all components."""
-    numbers = np.zeros((2, rank), np.int64)
-    return Used(numbers[0], numbers[1], np.empty(rank, like.dtype), np.zeros(1, np.int64))
+    return Used(aligned(rank, INT), aligned(rank, INT), aligned(rank, dtype), aligned(1, INT))
 
 
-@compiled
+@maker
 def rule_for(sums, l1, l2, loss, base):
     """Costs from the sums of the other factor; with rows that have their own, the linear term of KL counts `base`."""
-    constant, costs = np.empty_like(sums), np.empty_like(sums)
+    constant, costs = aligned(sums.size, sums.dtype), aligned(sums.size, sums.dtype)
     for k in range(sums.size):
         constant[k] = (sums.dtype.type(base) * sums[k] if loss.beta == 1 else 0) + l1
         costs[k] = sums[k] + l1 + l2
@@ -131,7 +132,7 @@ def read_row(X, i, panel, row):
     x, m, extent, indices, first, last = row.x, row.m, row.extent, row.indices, X.indptr[i], X.indptr[i + 1]
     scattered = panel.whole and not X.full
     n = panel.dim if scattered else last - first
-    length = padded_to(n, x.itemsize)
+    length = _padded_to(n, x.itemsize)
     extent[0], extent[1], extent[2] = first, n, length
     if scattered:
         for j in range(length):
@@ -187,7 +188,7 @@ def take_parts(w, row, panel, used):
             n += 1
     used.number[0] = n
     if not panel.whole:
-        gather_panel(row, panel, used, 0)
+        gather_panel(row, panel, used, np.int64(0))
     combine(c, places, n, panel.H, row.extent[2], row.y)
 
 
@@ -310,7 +311,7 @@ def revive(w, row, panel, rule, lower, upper):
             for k in range(w.size):
                 if upper[k] > lower[k]:
                     total += np.float64(line[k]) * rule.costs[k]
-                    own += np.float64(line[k]) ** 2
+                    own += np.float64(line[k]) * np.float64(line[k])
             if own > FLOOR * total:
                 for k in range(w.size):
                     if upper[k] > lower[k]:

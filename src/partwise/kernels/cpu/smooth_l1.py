@@ -71,9 +71,9 @@ def _smooth_l1(X, update, panel, totals, rule, start, stop):
     A, rank, kind, l1, l2 = update.A, update.A.shape[1], update.A.dtype.type, update.box.l1, rule.l2
     dim, sums, gram = totals.dim, totals.sums, totals.gram
     panel, row, length = room_for(X, panel, rank, longest(X, start, stop))
-    y, z, v, m = row.y, aligned(length, A), aligned(length, A), aligned(length, A)
-    masses, pulls, covered = aligned(panel.width, A), aligned(panel.width, A), aligned(panel.width, A)
-    w, used, around = np.empty(rank, A.dtype), no_parts(rank, A), np.zeros(rank, A.dtype)
+    y, z, v, m = row.y, aligned(length, A.dtype), aligned(length, A.dtype), aligned(length, A.dtype)
+    masses, pulls, covered = aligned(panel.width, A.dtype), aligned(panel.width, A.dtype), aligned(panel.width, A.dtype)
+    w, used, around = aligned(rank, A.dtype), no_parts(rank, A.dtype), aligned(rank, A.dtype)
     H, parts, places, c, out, deltas = panel.H, used.parts, used.places, used.c, update.out, rule.deltas
     # zeros that are listed count as the others, unless these have another weight
     together = rule.together and X.weights.size == 0 and (X.full or X.unlisted == 1)

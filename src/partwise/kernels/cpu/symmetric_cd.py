@@ -161,7 +161,7 @@ def _product(values, indices, wide, out):
 def _sweep(X, order, wide, gram, own, quartic):
     """One sweep over the rows of `wide`, in place, and over `gram`; returns the gains of each column."""
     rank, room = gram.shape[0], room_of(gram)
-    a, c, G, sums, scale = room.a, room.c, room.G, aligned(wide.shape[1], wide), np.float64(X.scale)
+    a, c, G, sums, scale = room.a, room.c, room.G, aligned(wide.shape[1], wide.dtype), np.float64(X.scale)
     for i in range(wide.shape[0]):
         row = wide[i]
         for k in range(rank):

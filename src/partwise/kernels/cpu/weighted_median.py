@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import threads
-from .base import aligned, bounds_of, compiled, helper, update_of
+from .base import DOUBLE, aligned, bounds_of, compiled, helper, update_of
 from .panels import panel_of, tasks
 from .rows import gather_panel, gather_sums, longest_of, no_parts, read_row, room_for, weigh
 from .selection import select
@@ -223,9 +223,9 @@ def _weighted_median(X, update, panel, magnitudes, rule, n_suboptimal, start, st
     """Returns the loss after the update."""
     A, out, rank, loss = update.A, update.out, update.A.shape[1], 0.0
     panel, row, length = room_for(X, panel, rank, longest_of(X, update.rows, start, stop))
-    x, r, z, t, h = row.x, row.y, aligned(length, A), aligned(length + 1, A), aligned(length + 1, A)
-    ones, listed, used = aligned(length, A), aligned(panel.width, A), no_parts(rank, A)
-    sizes = Sizes(listed, aligned(panel.width, A) if row.m.size > 0 else listed, np.empty(rank))
+    x, r, z, t, h = row.x, row.y, aligned(length, A.dtype), aligned(length + 1, A.dtype), aligned(length + 1, A.dtype)
+    ones, listed, used = aligned(length, A.dtype), aligned(panel.width, A.dtype), no_parts(rank, A.dtype)
+    sizes = Sizes(listed, aligned(panel.width, A.dtype) if row.m.size > 0 else listed, aligned(rank, DOUBLE))
     for k in range(rank):
         listed[k] = magnitudes.sums[k]
     for j in range(length):

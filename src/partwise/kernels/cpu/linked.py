@@ -1,0 +1,111 @@
+"""How Numba turns kernels into machine code, made quicker: half of the first call is that.
+
+Numba makes every function that it compiles ready to run: it is optimised and turned into machine code, and what calls
+it gets a copy of the optimised code, which is optimised and turned into machine code again. Here a function that never
+runs by itself is left as it is, for those that call it. And kernels are optimised with less effort: the loops that take
+the time are written for vector registers already, and others are vectorised all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from llvmlite import binding
+from numba.core import config
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompileResult, compile_result
+
+EFFORT = 1  # of 3: measured, more takes a fifth longer to compile, for the same speed and the same bits
+BITCODE = "linked"  # the kind of serialized code, beside those of Numba's
+
+
+@contextmanager
+def little_effort() -> Iterator[None]:
+    """A context in which LLVM optimises less. Numba compiles in one thread at a time."""
+    settings = vars(config)
+    usual = settings["OPT"]
+    settings["OPT"] = min(usual, EFFORT)
+    try:
+        yield
+    finally:
+        settings["OPT"] = usual
+
+
+class Quick(JITCodeLibrary):
+    """Code that is optimised with little effort."""
+
+    def _optimize_functions(self, *modules):
+        with little_effort():
+            super()._optimize_functions(*modules)
+
+    def _optimize_final_module(self):
+        with little_effort():
+            super()._optimize_final_module()
+
+
+class Nowhere:
+    """Where code is that cannot be run."""
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Take note of Python objects that belong to it: there are none, and callers have theirs."""
+
+
+class Linked(Quick):
+    """Code that is run only as a part of other code, and optimised there."""
+
+    codegen = Nowhere()
+
+    def _optimize_final_module(self):
+        pass
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name):
+        self._ensure_finalized()
+        return 0
+
+    def serialize_using_object_code(self):
+        return self.name, BITCODE, self._get_module_for_linking().as_bitcode()
+
+
+class QuickCompiler(Compiler):
+    """Numba's compiler with another place for code."""
+
+    library: type[JITCodeLibrary] = Quick
+
+    def __init__(self, typing, target, _, *more):
+        library = self.library(target.codegen(), "kernel")
+        library.enable_object_caching()
+        super().__init__(typing, target, library, *more)
+
+
+class LinkedCompiler(QuickCompiler):
+    """The same for functions that only compiled functions call."""
+
+    library = Linked
+
+
+def rebuilt(context: Any, code: tuple, *about: Any) -> CompileResult:
+    """What was compiled, from `CompileResult._reduce`."""
+    name, kind, data = code
+    if kind != BITCODE:
+        return CompileResult._rebuild(context, code, *about)
+    library, (description, environment, signature) = Linked(context.codegen(), name), about[:3]
+    library._final_module = binding.parse_bitcode(data)
+    library._finalize_final_module()
+    return compile_result(
+        target_context=context,
+        typing_context=context.typing_context,
+        library=library,
+        environment=environment,
+        entry_point=context.get_executable(library, description, environment),
+        fndesc=description,
+        signature=signature,
+        objectmode=False,
+        lifted=(),
+    )
