@@ -295,7 +295,7 @@ def gram_of(A: np.ndarray) -> np.ndarray:
 
 def gram_of_others(factors: Sequence[np.ndarray], mode: int) -> np.ndarray:
     """The Gram matrix of the Khatri-Rao product of all factors but one: that of their own, entry by entry."""
-    return reduce(np.multiply, (gram_of(B) for other, B in enumerate(factors) if other != mode))
+    return reduce(np.multiply, [gram_of(B) for other, B in enumerate(factors) if other != mode])
 
 
 def with_ridge(gram: np.ndarray, ridge: float) -> np.ndarray:
