@@ -22,7 +22,7 @@ import numpy as np
 
 from ..checks import POSITIVE_INT, Rule, is_number
 from ..problem import Problem
-from .admm_search import Progress, Search, Split, free_error, scales_of, scattered, unit_of
+from .admm_search import Progress, Search, Split, scales_of, scattered, unit_of
 from .base import Solver, Step, require
 from .block import least_squares_only
 from .palm import PALM
@@ -84,7 +84,7 @@ class ADMM(Solver):
     informed: bool = field(default=True, repr=False, init=False)  # the factors to start from are worth something
 
     max_iter = 2000
-    kernels = ("numpy", "admm_rhs", "admm_target", "admm_dual", *PALM.kernels)
+    kernels = ("numpy", "admm_free", "admm_rhs", "admm_target", "admm_dual", *PALM.kernels)
     states = (Search, Split, Progress, *PALM.states)
 
     def __post_init__(self):
@@ -161,9 +161,9 @@ class ADMM(Solver):
     def move(self, problem: Problem, state: Search) -> float:
         """One round over the copies; the error of the free ones."""
         for mode in reversed(problem.modes):  # H first: what a start says is which parts a sample has
-            known = problem.normal_equations([split.free for split in state.splits], mode)
+            known = state.normal_equations(problem, mode)
             state.splits[mode].pull(known, 1 / state.unit)
-        error = free_error(problem, state.splits[mode].free, known, state.unit)
+        error = state.free_error(problem, mode, known)
         for mode in problem.modes:
             state.splits[mode].project(problem.structures[mode], state.unit)
         return error
@@ -172,11 +172,12 @@ class ADMM(Solver):
         """See how good the held copies are, and what follows from that."""
         state.n_iter += 1
         ends_window = state.n_iter % WINDOW == 0
-        factors = state.held_factors(problem)
-        fit = problem.fit(factors, problem.modes[-1])
+        fit = state.held_fit(problem)
         if all(structure.exact for structure in problem.structures):
-            state.keep_better(problem, factors, fit)
+            if fit < state.objective:  # penalties are >= 0
+                state.keep_better(problem, state.held_factors(problem), fit)
         elif ends_window:  # what an approximation leaves may be outside the set
+            factors = state.held_factors(problem)
             settled = tuple(s.settle(A) for s, A in zip(problem.structures, factors, strict=True))
             state.keep_better(problem, settled, problem.fit(settled))
         held = math.sqrt(2 * fit) / state.unit
@@ -184,7 +185,7 @@ class ADMM(Solver):
         if ends_window:
             if self.adapt:
                 state.adapt(problem, self.enough)
-            state.before, state.window = state.window, Progress.filled(0.0, len(factors))
+            state.before, state.window = state.window, Progress.filled(0.0, len(state.splits))
         self.replace_if_stale(problem, state, held)
         self.end_if_over(problem, state)
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import lapack
 
 from .. import kernels
 from ..data.units import comparable
-from ..losses.expansions import OwnGrams, gram_of_others, with_ridge
+from ..losses.beta import cancels
+from ..losses.expansions import OwnGrams, gram_of, gram_of_others, with_ridge
 from ..problem import Factors, Problem, Quadratic
 from ..structures import Structure
 from .base import feasible
@@ -33,20 +35,28 @@ class Split:
     dual: np.ndarray
     penalty: float
     gap: float = 0.0  # |A - U|
-    size: float = 0.0  # |U|
+    known: tuple[np.ndarray, np.ndarray] | None = None  # a free copy and its Gram matrix
+
+    transient: ClassVar[tuple[str, ...]] = ("known",)
 
     def valid(self, problem: Problem) -> bool:
         return 0 < self.penalty < math.inf
 
+    @property
+    def gram(self) -> np.ndarray:
+        """Of the free copy, computed once."""
+        if self.known is None or self.known[0] is not self.free:
+            self.known = self.free, gram_of(self.free)
+        return self.known[1]
+
     def pull(self, known: Quadratic | OwnGrams, scale: float) -> None:
         """The free copy to its best place; `scale` brings the cross product to the units of the search."""
-        right = kernels.of(self.free).admm_rhs(self.held, self.dual, known.cross, self.penalty, scale)
-        system = with_ridge(known.gram, self.penalty)
+        of, system = kernels.of(self.free), with_ridge(known.gram, self.penalty)
+        given = self.held, self.dual, known.cross, self.penalty, scale
         if isinstance(known, OwnGrams):
-            self.free = known.solved(self.free, right, system, SWEEPS)
-            return
-        # an inverse is quicker to apply than a factor, and as good in an iteration that corrects itself
-        self.free = kernels.of(right).dense_product(right, inverse(system), 1)
+            self.free = known.solved(self.free, of.admm_rhs(*given), system, SWEEPS)
+        else:  # an inverse is quicker to apply than a factor, and as good in an iteration that corrects itself
+            self.free = of.admm_free(*given, inverse(system))
 
     def project(self, structure: Structure, unit: float) -> None:
         """The held copy to the nearest point of its set, and the dual after it. In the units of the search the
@@ -54,7 +64,8 @@ class Split:
         of = kernels.of(self.free)
         target = of.admm_target(self.free, self.dual, self.penalty)
         self.held = structure.prox(target, 1 / (self.penalty * unit**2))
-        self.dual, self.gap, self.size = of.admm_dual(target, self.free, self.held, self.penalty)
+        self.gap = of.admm_dual(target, self.free, self.held, self.penalty)
+        self.dual = target
 
 
 class Progress(NamedTuple):
@@ -90,8 +101,9 @@ class Search:
     replaced: int  # components, so far
     over: bool  # the search; what follows is descent
     descent: Descent
+    products: tuple[list, tuple] | None = None  # what `crosses` last found, and for which copies
 
-    transient: ClassVar[tuple[str, ...]] = ("unit",)
+    transient: ClassVar[tuple[str, ...]] = ("unit", "products")
 
     def valid(self, problem: Problem) -> bool:
         with np.errstate(all="ignore"):
@@ -103,6 +115,53 @@ class Search:
         scales = scales_of(problem, self.unit)
         copies = zip((split.held for split in self.splits), scales, strict=True)
         return tuple(U if scale == 1 else U * U.dtype.type(scale) for U, scale in copies)
+
+    def normal_equations(self, problem: Problem, mode: int) -> Quadratic | OwnGrams:
+        """Least squares in one free copy, the others held."""
+        free = [split.free for split in self.splits]
+        if not problem.data.complete:
+            return problem.normal_equations(free, mode)
+        gram = reduce(np.multiply, (split.gram for other, split in enumerate(self.splits) if other != mode))
+        first = mode == problem.modes[-1]  # of a round: what the look at the held copies has computed on the way
+        return Quadratic(gram, self.crosses(problem)[0] if first else problem.data.cross(free, mode))
+
+    def crosses(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+        """The cross products in the last mode to solve for, of the free and of the held copies, computed once."""
+        last, data = problem.modes[-1], problem.data
+        copies = [A for mode, split in enumerate(self.splits) if mode != last for A in (split.free, split.held)]
+        if self.products is None or any(a is not b for a, b in zip(copies, self.products[0], strict=True)):
+            free, held = ([getattr(split, name) for split in self.splits] for name in ("free", "held"))
+            if len(problem.modes) == 1:  # the others are the same
+                found = (data.cross(free, last),) * 2
+            elif len(copies) == 2 and sum(A.size for A in copies) <= data.n_nonzeros / 2:  # one pass over X
+                free[1 - last] = np.hstack(copies)
+                found = tuple(map(np.ascontiguousarray, np.hsplit(data.cross(free, last), 2)))
+            else:
+                second = data.cross(held, last)  # first, so that other modes find what the free ones leave
+                found = data.cross(free, last), second
+            self.products = copies, found
+        return self.products[1]
+
+    def free_error(self, problem: Problem, mode: int, known: Quadratic | OwnGrams) -> float:
+        """`|X - [[A]]|` of the free copies in the units of the search, from the normal equations of one of them."""
+        split = self.splits[mode]
+        square = known.square(split.free) if isinstance(known, OwnGrams) else inner_of(known.gram, split.gram)
+        return math.sqrt(2 * max(self.fit_of(problem, split.free, known.cross, square), 0.0)) / self.unit
+
+    def held_fit(self, problem: Problem) -> float:
+        """The loss of the held copies."""
+        last, factors = problem.modes[-1], [split.held for split in self.splits]
+        if problem.data.complete:
+            square = inner_of(gram_of_others(factors, last), gram_of(factors[last]))
+            fit = self.fit_of(problem, factors[last], self.crosses(problem)[1], square)
+            if not cancels(problem.data, fit):
+                return max(fit, 0.0)
+        return problem.fit(self.held_factors(problem), last)
+
+    def fit_of(self, problem: Problem, A: np.ndarray, cross: np.ndarray, square: float) -> float:
+        """`1/2 |X - unit Y|^2` of a model whose square is known, A and the cross product those of one mode."""
+        linear = kernels.of(A).inner(A, cross)
+        return 0.5 * (problem.data.norm2 - 2 * self.unit * linear + self.unit**2 * square)
 
     def keep_better(self, problem: Problem, factors: Factors, fit: float) -> None:
         objective = fit + problem.penalty(factors)
@@ -170,16 +229,17 @@ def scattered(problem: Problem, mode: int, rng: np.random.RandomState) -> np.nda
     return (A * (problem.rank / np.linalg.norm(A))).astype(problem.data.dtype)
 
 
-def free_error(problem: Problem, A: np.ndarray, known: Quadratic | OwnGrams, unit: float) -> float:
-    """`|X - [[A]]|` of the free copies in the units of the search, from the normal equations of one of them."""
-    model = known.square(A) - 2 * kernels.of(A).inner(A, known.cross) / unit
-    return math.sqrt(max(problem.data.norm2 / unit**2 + model, 0.0))
+def inner_of(one: np.ndarray, other: np.ndarray) -> float:
+    """Of two small matrices, added up in double precision."""
+    return float(np.vdot(one, other.astype(np.float64)))
 
 
 def inverse(system: np.ndarray) -> np.ndarray:
     """Of a positive definite matrix, computed in double precision."""
-    root = cho_factor(system.astype(np.float64))
-    return np.ascontiguousarray(cho_solve(root, np.eye(len(system))), dtype=system.dtype)
+    _, found, fault = lapack.dposv(system.astype(np.float64), np.eye(len(system)))
+    if fault:
+        raise np.linalg.LinAlgError("the normal equations of a free copy are not positive definite")
+    return np.ascontiguousarray(found, dtype=system.dtype)
 
 
 def with_column(A: np.ndarray, k: int, column) -> np.ndarray:
