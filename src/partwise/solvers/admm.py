@@ -33,6 +33,7 @@ LADDERS = {True: (1.0, 3.0, 1.0, 3.0), False: (0.01, 1.0, 0.1, 0.01)}
 WORTH = 1e-3  # the least relative gain that counts
 STALE = (60, 0.01)  # in so many iterations the error has to fall by this share, or a component is replaced
 EXACT = 1e-7  # relative error at which the search has found what there is
+TRIAL = 0.1  # descent is tried each time the best error has fallen to this share, at first of |X|
 FINISH = PALM()
 ENOUGH = Rule("a number between 0 and 1", lambda value: is_number(value) and 0 < value < 1)
 PENALTY = Rule(
@@ -137,6 +138,7 @@ class ADMM(Solver):
             gained=(0, math.inf),
             fresh=(0, math.inf),
             replaced=0,
+            tried=problem.data.norm,
             over=not problem.modes,
             descent=FINISH.init(problem, factors, tol, rng),
         )
@@ -207,18 +209,24 @@ class ADMM(Solver):
         if best < (1 - WORTH) * state.gained[1]:
             state.gained = state.n_iter, best
         since = max(state.gained[0], state.fresh[0] if self.may_replace(problem, state) else 0)
-        exact = best <= max(EXACT, state.descent.tol) * problem.data.norm
-        if exact or state.n_iter >= self.search or state.n_iter - since >= self.patience:
+        exact = max(EXACT, state.descent.tol) * problem.data.norm
+        if exact < best <= TRIAL * state.tried:  # near an exact fit descent is far quicker than the search
+            state.tried, step = best, self.descended(problem, state)
+            if math.sqrt(2 * max(step.objective, 0.0)) <= exact:
+                state.factors, state.objective, best = step.factors, step.objective, exact
+        if best <= exact or state.n_iter >= self.search or state.n_iter - since >= self.patience:
             state.over = True
             state.descent = FINISH.init(problem, state.factors, state.descent.tol, state.descent.rng)
 
     def close(self, problem, state):
-        if state.over:
-            return state.factors
+        return state.factors if state.over else self.descended(problem, state).factors
+
+    def descended(self, problem: Problem, state: Search) -> Step:
+        """A few steps of descent from the best factors."""
         descent = FINISH.init(problem, state.factors, state.descent.tol, state.descent.rng)
         for _ in range(WINDOW):
             step = FINISH.step(problem, descent)
-        return step.factors
+        return step
 
 
 def ladder(problem: Problem) -> tuple[float, ...]:

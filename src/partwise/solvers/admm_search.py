@@ -99,6 +99,7 @@ class Search:
     gained: tuple[int, float]  # when the best error last fell by a relative `WORTH`, and to what
     fresh: tuple[int, float]  # when the present one last fell by 1%, or a component was replaced
     replaced: int  # components, so far
+    tried: float  # the best error when descent was last tried
     over: bool  # the search; what follows is descent
     descent: Descent
     products: tuple[list, tuple] | None = None  # what `crosses` last found, and for which copies
