@@ -13,7 +13,7 @@ from partwise import structures as s
 from partwise.cli import main
 from partwise.datasets import local_archive, make_parts, make_sparse_codes, make_swimmer
 from partwise.errors import IncompatibleError
-from partwise.solvers import ADMM, PALM
+from partwise.solvers import ADMM, PALM, admm
 
 from .conformance.tables import TIED
 from .covering import EACH
@@ -301,6 +301,20 @@ def test_a_stalled_run_stays_as_it_is(tmp_path):
     assert first.status == "stalled"
     assert again.n_iter == first.n_iter
     assert np.array_equal(again.W, first.W)
+
+
+def test_descent_ends_a_search_that_is_near_an_exact_fit(monkeypatch):
+    """And is given up where it does not get there."""
+    X = make_parts(9, 7, 3, zeros=0.3, random_state=3).X
+    noisy = X + 0.02 * np.random.default_rng(0).standard_normal(X.shape)
+    settings = {"structure_H": s.Sparse(2), "n_init": 1, "random_state": 0}
+    quick, tried = (pw.factorize(data, 3, **settings) for data in (X, noisy))
+    monkeypatch.setattr(admm, "TRIAL", 0.0)
+    searched, untried = (pw.factorize(data, 3, **settings) for data in (X, noisy))
+    assert max(quick.relative_error, searched.relative_error) <= 1e-4
+    assert quick.n_iter < searched.n_iter
+    assert 1e-4 < untried.relative_error < 0.1  # where descent is tried
+    assert np.array_equal(tried.W, untried.W)
 
 
 @pytest.mark.parametrize("penalty", [(1.0,), [1.0, 1.0], 0.0, "1"], ids=str)

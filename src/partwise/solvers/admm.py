@@ -9,7 +9,8 @@ Each factor has a free copy A, which sees the data, and a held copy U in its set
 
 Beyond the paper: results are the best held copies, improved by descent within the structure, never the free ones; X is
 scaled to norm `rank` where a factor can take up the scale; the test for sufficient decrease has a tolerance of its own;
-components that are not needed are re-initialised; starts go through several first penalties until one fits.
+components that are not needed are re-initialised; starts go through several first penalties until one fits;
+near an exact fit, where alternating directions converge slowly, descent is tried and ends the search if it gets there.
 """
 
 from __future__ import annotations
@@ -179,8 +180,8 @@ class ADMM(Solver):
             if fit < state.objective:  # penalties are >= 0
                 state.keep_better(problem, state.held_factors(problem), fit)
         elif ends_window:  # what an approximation leaves may be outside the set
-            factors = state.held_factors(problem)
-            settled = tuple(s.settle(A) for s, A in zip(problem.structures, factors, strict=True))
+            pairs = zip(problem.structures, state.held_factors(problem), strict=True)
+            settled = tuple(A if structure.exact else structure.settle(A) for structure, A in pairs)
             state.keep_better(problem, settled, problem.fit(settled))
         held = math.sqrt(2 * fit) / state.unit
         state.window = state.window.plus(Progress(error, held, tuple(split.gap for split in state.splits)))
