@@ -2,6 +2,7 @@
 Xu, Yu and Zhang (2013) that have to be reached."""
 
 import warnings
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -402,6 +403,26 @@ def test_transform_keeps_to_structures_of_samples(structure):
     assert bound.violation(W) == 0
     alone = np.vstack([model.transform(PLANTED.X[i : i + 1]) for i in range(20)])
     assert np.allclose(alone, W, atol=1e-8)
+
+
+PAIRS = np.array([np.isin(np.arange(6), pair) for pair in combinations(range(6), 2)], dtype=float)
+CUBE = np.array(list(np.ndindex(*[2] * 6)), dtype=float)
+
+
+@pytest.mark.parametrize(
+    "structure, choices", [(s.Binary(), CUBE), (s.NonNegative() & s.EqualNonzeros(2), PAIRS)], ids=["binary", "pairs"]
+)
+def test_codes_of_few_choices_are_near_the_best_of_all(structure, choices):
+    """Parts that overlap, so that the choice from 0 on is not the best one."""
+    rng = np.random.default_rng(0)
+    H, drawn = rng.uniform(size=(6, 30)), choices[rng.integers(len(choices), size=100)]
+    X = np.maximum(drawn @ H + 0.1 * rng.standard_normal((100, 30)), 0)
+    models = choices @ H
+    scales = 1.0 if choices is CUBE else (X @ models.T / np.square(models).sum(axis=1))[:, :, None]
+    best = np.square(X[:, None] - scales * models).sum(axis=2).min(axis=1)
+    start = (np.zeros((100, 6)), None)
+    W = pw.factorize(X, 6, structure_W=structure, structure_H=s.Fixed(H), init=start, normalize=None).W
+    assert np.square(X - W @ H).sum() <= 1.01 * best.sum()
 
 
 def test_a_dictionary_of_nonnegative_atoms():

@@ -136,7 +136,8 @@ class Search:
                 found = (data.cross(free, last),) * 2
             elif len(copies) == 2 and sum(A.size for A in copies) <= data.n_nonzeros / 2:  # one pass over X
                 free[1 - last] = np.hstack(copies)
-                found = tuple(map(np.ascontiguousarray, np.hsplit(data.cross(free, last), 2)))
+                both = np.hsplit(data.cross(free, last), 2)
+                found = np.ascontiguousarray(both[0]), np.ascontiguousarray(both[1])
             else:
                 second = data.cross(held, last)  # first, so that other modes find what the free ones leave
                 found = data.cross(free, last), second
