@@ -165,11 +165,8 @@ class ADMM(Solver):
         """One round over the copies; the error of the free ones."""
         for mode in reversed(problem.modes):  # H first: what a start says is which parts a sample has
             known = state.normal_equations(problem, mode)
-            state.splits[mode].pull(known, 1 / state.unit)
-        error = state.free_error(problem, mode, known)
-        for mode in problem.modes:
-            state.splits[mode].project(problem.structures[mode], state.unit)
-        return error
+            state.splits[mode].move(known, problem.structures[mode], state.unit)
+        return state.free_error(problem, mode, known)
 
     def judge(self, problem: Problem, state: Search, error: float) -> None:
         """See how good the held copies are, and what follows from that."""

@@ -49,20 +49,16 @@ class Split:
             self.known = self.free, gram_of(self.free)
         return self.known[1]
 
-    def pull(self, known: Quadratic | OwnGrams, scale: float) -> None:
-        """The free copy to its best place; `scale` brings the cross product to the units of the search."""
+    def move(self, known: Quadratic | OwnGrams, structure: Structure, unit: float) -> None:
+        """The free copy to its best place, the held copy to the nearest point of its set, and the dual after them. In
+        the units of the search X is divided by `unit`, the objective and penalties in the structure by its square."""
         of, system = kernels.of(self.free), with_ridge(known.gram, self.penalty)
-        given = self.held, self.dual, known.cross, self.penalty, scale
+        given = self.held, self.dual, known.cross, self.penalty, 1 / unit
         if isinstance(known, OwnGrams):
             self.free = known.solved(self.free, of.admm_rhs(*given), system, SWEEPS)
+            target = of.admm_target(self.free, self.dual, self.penalty)
         else:  # an inverse is quicker to apply than a factor, and as good in an iteration that corrects itself
-            self.free = of.admm_free(*given, inverse(system))
-
-    def project(self, structure: Structure, unit: float) -> None:
-        """The held copy to the nearest point of its set, and the dual after it. In the units of the search the
-        objective is divided by `unit^2`, and so are penalties in the structure."""
-        of = kernels.of(self.free)
-        target = of.admm_target(self.free, self.dual, self.penalty)
+            self.free, target = of.admm_free(*given, inverse(system))
         self.held = structure.prox(target, 1 / (self.penalty * unit**2))
         self.gap = of.admm_dual(target, self.free, self.held, self.penalty)
         self.dual = target
@@ -238,9 +234,12 @@ def inner_of(one: np.ndarray, other: np.ndarray) -> float:
 
 def inverse(system: np.ndarray) -> np.ndarray:
     """Of a positive definite matrix, computed in double precision."""
-    _, found, fault = lapack.dposv(system.astype(np.float64), np.eye(len(system)))
+    root, fault = lapack.dpotrf(system.astype(np.float64))
     if fault:
         raise np.linalg.LinAlgError("the normal equations of a free copy are not positive definite")
+    upper, _ = lapack.dpotri(root)  # 0 below the diagonal
+    found = upper + upper.T
+    found.flat[:: len(found) + 1] /= 2
     return np.ascontiguousarray(found, dtype=system.dtype)
 
 

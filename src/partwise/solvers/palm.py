@@ -130,8 +130,8 @@ class Effort(NamedTuple):
 
 
 def descend_face(structure: Structure, A: np.ndarray, known: Quadratic, effort: Effort) -> np.ndarray:
-    """The better of what descent leads to from A and, where it is all there is to do and the set is not convex, from the
-    point of the set nearest to the best one within its bounds."""
+    """The better of what descent leads to from A and, where it is all there is to do and the set is not convex, from
+    the point of the set nearest to the best one within its bounds."""
     moved = better_of(structure, A, descended(structure, A, known, effort), known)
     if effort.starts == 1 or structure.convex or structure.limits_only:
         return moved

@@ -24,20 +24,6 @@ def admm_rhs(held, dual, cross, penalty, scale):
     return out
 
 
-def admm_free(held, dual, cross, penalty, scale, inverse):
-    """`A = (penalty U - P + scale cross) inverse`, the free copy where all rows have one system of equations."""
-    kind, out = held.dtype.type, np.empty_like(held)
-    arguments = held, dual, cross, kind(penalty), kind(scale)
-
-    def solve(i, j):
-        right = np.empty_like(out[i:j])
-        _admm_rhs(*arguments, right, i, j)
-        np.matmul(right, inverse, out=out[i:j])
-
-    threads.map_chunks(solve, threads.split_evenly(len(held), held.shape[1] ** 2))
-    return out
-
-
 @compiled
 def _admm_target(free, dual, inverse, out, start, stop):
     for i in range(start, stop):
@@ -51,6 +37,21 @@ def admm_target(free, dual, penalty):
     work = threads.split_evenly(*free.shape, threads.LIGHT_WORK)
     threads.map_chunks(lambda i, j: _admm_target(free, dual, inverse, out, i, j), work)
     return out
+
+
+def admm_free(held, dual, cross, penalty, scale, inverse):
+    """`A = (penalty U - P + scale cross) inverse`, the free copy where all rows have one system of equations, and
+    `A + P / penalty`."""
+    kind, free, target = held.dtype.type, np.empty_like(held), np.empty_like(held)
+    arguments, share = (held, dual, cross, kind(penalty), kind(scale)), kind(1 / penalty)
+
+    def solve(i, j):
+        _admm_rhs(*arguments, target[i:j], i, j)
+        np.matmul(target[i:j], inverse, out=free[i:j])
+        _admm_target(free, dual, share, target, i, j)
+
+    threads.map_chunks(solve, threads.split_evenly(len(held), held.shape[1] ** 2))
+    return free, target
 
 
 @compiled
