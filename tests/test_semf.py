@@ -12,8 +12,11 @@ from sklearn.linear_model import orthogonal_mp_gram
 import partwise as pw
 from partwise import structures as s
 from partwise.cli import main
+from partwise.data.observed import observed
 from partwise.datasets import local_archive, make_parts, make_sparse_codes, make_swimmer
 from partwise.errors import IncompatibleError
+from partwise.init import Random
+from partwise.problem import pose
 from partwise.solvers import ADMM, PALM, admm
 
 from .conformance.tables import TIED
@@ -316,6 +319,31 @@ def test_descent_ends_a_search_that_is_near_an_exact_fit(monkeypatch):
     assert quick.n_iter < searched.n_iter
     assert 1e-4 < untried.relative_error < 0.1  # where descent is tried
     assert np.array_equal(tried.W, untried.W)
+
+
+WAYS = {  # to the loss of the held copies: X, and structures
+    "few nonzeros": (PLANTED.X, (s.Sparse(1), s.UnitNorm())),
+    "few nonzeros, by columns": (np.asfortranarray(PLANTED.X), (s.NonNegative(), s.Sparse(1))),
+    "one pass over X": (np.tile(PLANTED.X, 2), (s.NonNegative(), s.NonNegative() & s.Sparse(30, per="component"))),
+    "sparse": (sparse.csr_array(PLANTED.X), (s.NonNegative() & s.Sparse(2), s.NonNegative())),
+    "two products": (PLANTED.X[:, :9], (s.NonNegative(), s.Simplex())),
+    "parts held": (PLANTED.X, (s.NonNegative() & s.Sparse(2), s.Fixed(np.tile(PLANTED.H, (2, 1))))),
+    "missing": (np.where(PLANTED.X > 1, np.nan, PLANTED.X), (s.Sparse(2), s.NonNegative())),
+    "tensor": (PLANTED.X.reshape(60, 8, 5), (s.NonNegative(), s.Simplex(), s.NonNegative())),
+}
+
+
+@pytest.mark.parametrize("X, stated", WAYS.values(), ids=WAYS)
+def test_the_search_knows_the_loss_of_its_copies(X, stated):
+    problem = pose(observed(X).data, pw.losses.Frobenius(), stated, 8).normalized()
+    rng = np.random.RandomState(0)
+    state = ADMM().init(problem, Random()(problem, rng), 0.0, rng)
+    for _ in range(3):
+        ADMM().move(problem, state)
+        assert state.held_fit(problem) == pytest.approx(problem.fit(state.held_factors(problem)), rel=1e-9)
+    fresh = [problem.normal_equations([split.free for split in state.splits], mode) for mode in problem.modes]
+    known = [state.normal_equations(problem, mode) for mode in problem.modes]
+    assert all(np.allclose(a.cross, b.cross) and np.allclose(a.gram, b.gram) for a, b in zip(fresh, known, strict=True))
 
 
 @pytest.mark.parametrize("penalty", [(1.0,), [1.0, 1.0], 0.0, "1"], ids=str)

@@ -86,7 +86,7 @@ class ADMM(Solver):
     informed: bool = field(default=True, repr=False, init=False)  # the factors to start from are worth something
 
     max_iter = 2000
-    kernels = ("numpy", "admm_free", "admm_rhs", "admm_target", "admm_dual", *PALM.kernels)
+    kernels = ("numpy", "admm_free", "admm_rhs", "admm_target", "admm_dual", "few_nonzeros_fit", *PALM.kernels)
     states = (Search, Split, Progress, *PALM.states)
 
     def __post_init__(self):

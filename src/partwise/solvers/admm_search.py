@@ -23,6 +23,7 @@ GROW, SHRINK = 2.0, 5.0  # what penalties are multiplied and divided by (mu and 
 NEAR = 5e-4  # relative differences below this are none (epsilon)
 RANGE = (1e-5, 1e3)  # penalties stay between these, in units of the rank
 SWEEPS = 10, 1e-3  # over rows with their own Gram matrices, at most, and the share of the first gain that is enough
+FEW, SAMPLE = 8, 64  # entries for each nonzero, in so many rows, from where on the loss is added up entry by entry
 PARALLEL = 0.9  # cosine of two components, one of which is not needed
 
 
@@ -119,24 +120,27 @@ class Search:
         if not problem.data.complete:
             return problem.normal_equations(free, mode)
         gram = reduce(np.multiply, (split.gram for other, split in enumerate(self.splits) if other != mode))
-        first = mode == problem.modes[-1]  # of a round: what the look at the held copies has computed on the way
-        return Quadratic(gram, self.crosses(problem)[0] if first else problem.data.cross(free, mode))
+        shared = mode == problem.modes[-1] and self.share(problem)  # with the look at the held copies before
+        return Quadratic(gram, self.crosses(problem)[0] if shared else problem.data.cross(free, mode))
+
+    def share(self, problem: Problem) -> bool:
+        """Whether free and held copies share a product with X in the last mode to solve for: where they are the same in
+        the others, or where X is large enough for one pass over it to cost less than two."""
+        sizes = [2 * split.free.size for mode, split in enumerate(self.splits) if mode != problem.modes[-1]]
+        return len(problem.modes) == 1 or (len(sizes) == 1 and sizes[0] <= problem.data.n_nonzeros / 2)
 
     def crosses(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-        """The cross products in the last mode to solve for, of the free and of the held copies, computed once."""
+        """That product, of the free and of the held copies, computed once."""
         last, data = problem.modes[-1], problem.data
         copies = [A for mode, split in enumerate(self.splits) if mode != last for A in (split.free, split.held)]
         if self.products is None or any(a is not b for a, b in zip(copies, self.products[0], strict=True)):
-            free, held = ([getattr(split, name) for split in self.splits] for name in ("free", "held"))
-            if len(problem.modes) == 1:  # the others are the same
-                found = (data.cross(free, last),) * 2
-            elif len(copies) == 2 and sum(A.size for A in copies) <= data.n_nonzeros / 2:  # one pass over X
-                free[1 - last] = np.hstack(copies)
-                both = np.hsplit(data.cross(free, last), 2)
-                found = np.ascontiguousarray(both[0]), np.ascontiguousarray(both[1])
+            factors = [split.free for split in self.splits]
+            if len(problem.modes) == 1:
+                found = (data.cross(factors, last),) * 2
             else:
-                second = data.cross(held, last)  # first, so that other modes find what the free ones leave
-                found = data.cross(free, last), second
+                factors[1 - last] = np.hstack(copies)
+                both = np.hsplit(data.cross(factors, last), 2)
+                found = np.ascontiguousarray(both[0]), np.ascontiguousarray(both[1])
             self.products = copies, found
         return self.products[1]
 
@@ -148,11 +152,16 @@ class Search:
 
     def held_fit(self, problem: Problem) -> float:
         """The loss of the held copies."""
-        last, factors = problem.modes[-1], [split.held for split in self.splits]
-        if problem.data.complete:
+        last, factors, data = problem.modes[-1], [split.held for split in self.splits], problem.data
+        A, some = factors[data.natural], factors[data.natural][:SAMPLE]
+        if data.complete and not data.sparse and len(factors) == 2 and FEW * np.count_nonzero(some) <= some.size:
+            _, (fit,) = data.map(kernels.of(A).few_nonzeros_fit, factors, data.natural, self.unit)
+            return fit
+        if data.complete:
             square = inner_of(gram_of_others(factors, last), gram_of(factors[last]))
-            fit = self.fit_of(problem, factors[last], self.crosses(problem)[1], square)
-            if not cancels(problem.data, fit):
+            cross = self.crosses(problem)[1] if self.share(problem) else data.cross(factors, last)
+            fit = self.fit_of(problem, factors[last], cross, square)
+            if not cancels(data, fit):
                 return max(fit, 0.0)
         return problem.fit(self.held_factors(problem), last)
 

@@ -69,3 +69,30 @@ def admm_dual(target, free, held, penalty):
     """The new dual, `penalty (target - U)`, in the place of the target; returns `|A - U|`."""
     penalty, work = free.dtype.type(penalty), threads.split_evenly(*free.shape, threads.LIGHT_WORK)
     return math.sqrt(sum(threads.map_chunks(lambda i, j: _admm_dual(target, free, held, penalty, i, j), work)))
+
+
+@compiled
+def _few_nonzeros_fit(X, A, B, unit, start, stop):
+    rest, total = np.empty(B.shape[1]), 0.0
+    for i in range(start, stop):
+        first = i * rest.size
+        for j in range(rest.size):
+            rest[j] = np.float64(X.values[first + j]) * X.scale
+        for k in range(A.shape[1]):
+            if A[i, k] != 0:
+                weight = unit * A[i, k]
+                for j in range(rest.size):
+                    rest[j] -= weight * B[k, j]
+        part = 0.0
+        for j in range(rest.size):
+            part += rest[j] * rest[j]
+        total += part
+    return total
+
+
+def few_nonzeros_fit(X, A, others, unit):
+    """`1/2 |X - unit A B'|^2` of rows with all entries, as a row kernel, where A has few nonzeros: nothing cancels."""
+    B = np.ascontiguousarray(others.B.T, dtype=np.float64)
+    work = threads.split_evenly(len(A), X.values.size // max(len(A), 1))
+    sums = threads.map_chunks(lambda i, j: _few_nonzeros_fit(X, A, B, float(unit), i, j), work)
+    return (), (0.5 * sum(sums),)
