@@ -2,6 +2,7 @@
 Xu, Yu and Zhang (2013) that have to be reached."""
 
 import warnings
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,9 +12,12 @@ from sklearn.linear_model import orthogonal_mp_gram
 import partwise as pw
 from partwise import structures as s
 from partwise.cli import main
+from partwise.data.observed import observed
 from partwise.datasets import local_archive, make_parts, make_sparse_codes, make_swimmer
 from partwise.errors import IncompatibleError
-from partwise.solvers import ADMM, PALM
+from partwise.init import Random
+from partwise.problem import pose
+from partwise.solvers import ADMM, PALM, admm
 
 from .conformance.tables import TIED
 from .covering import EACH
@@ -303,6 +307,45 @@ def test_a_stalled_run_stays_as_it_is(tmp_path):
     assert np.array_equal(again.W, first.W)
 
 
+def test_descent_ends_a_search_that_is_near_an_exact_fit(monkeypatch):
+    """And is given up where it does not get there."""
+    X = make_parts(9, 7, 3, zeros=0.3, random_state=3).X
+    noisy = X + 0.02 * np.random.default_rng(0).standard_normal(X.shape)
+    settings = {"structure_H": s.Sparse(2), "n_init": 1, "random_state": 0}
+    quick, tried = (pw.factorize(data, 3, **settings) for data in (X, noisy))
+    monkeypatch.setattr(admm, "TRIAL", 0.0)
+    searched, untried = (pw.factorize(data, 3, **settings) for data in (X, noisy))
+    assert max(quick.relative_error, searched.relative_error) <= 1e-4
+    assert quick.n_iter < searched.n_iter
+    assert 1e-4 < untried.relative_error < 0.1  # where descent is tried
+    assert np.array_equal(tried.W, untried.W)
+
+
+WAYS = {  # to the loss of the held copies: X, and structures
+    "few nonzeros": (PLANTED.X, (s.Sparse(1), s.UnitNorm())),
+    "few nonzeros, by columns": (np.asfortranarray(PLANTED.X), (s.NonNegative(), s.Sparse(1))),
+    "one pass over X": (np.tile(PLANTED.X, 2), (s.NonNegative(), s.NonNegative() & s.Sparse(30, per="component"))),
+    "sparse": (sparse.csr_array(PLANTED.X), (s.NonNegative() & s.Sparse(2), s.NonNegative())),
+    "two products": (PLANTED.X[:, :9], (s.NonNegative(), s.Simplex())),
+    "parts held": (PLANTED.X, (s.NonNegative() & s.Sparse(2), s.Fixed(np.tile(PLANTED.H, (2, 1))))),
+    "missing": (np.where(PLANTED.X > 1, np.nan, PLANTED.X), (s.Sparse(2), s.NonNegative())),
+    "tensor": (PLANTED.X.reshape(60, 8, 5), (s.NonNegative(), s.Simplex(), s.NonNegative())),
+}
+
+
+@pytest.mark.parametrize("X, stated", WAYS.values(), ids=WAYS)
+def test_the_search_knows_the_loss_of_its_copies(X, stated):
+    problem = pose(observed(X).data, pw.losses.Frobenius(), stated, 8).normalized()
+    rng = np.random.RandomState(0)
+    state = ADMM().init(problem, Random()(problem, rng), 0.0, rng)
+    for _ in range(3):
+        ADMM().move(problem, state)
+        assert state.held_fit(problem) == pytest.approx(problem.fit(state.held_factors(problem)), rel=1e-9)
+    fresh = [problem.normal_equations([split.free for split in state.splits], mode) for mode in problem.modes]
+    known = [state.normal_equations(problem, mode) for mode in problem.modes]
+    assert all(np.allclose(a.cross, b.cross) and np.allclose(a.gram, b.gram) for a, b in zip(fresh, known, strict=True))
+
+
 @pytest.mark.parametrize("penalty", [(1.0,), [1.0, 1.0], 0.0, "1"], ids=str)
 def test_penalties_are_checked(penalty):
     with pytest.raises(ValueError, match="cannot have penalty"):
@@ -388,6 +431,26 @@ def test_transform_keeps_to_structures_of_samples(structure):
     assert bound.violation(W) == 0
     alone = np.vstack([model.transform(PLANTED.X[i : i + 1]) for i in range(20)])
     assert np.allclose(alone, W, atol=1e-8)
+
+
+PAIRS = np.array([np.isin(np.arange(6), pair) for pair in combinations(range(6), 2)], dtype=float)
+CUBE = np.array(list(np.ndindex(*[2] * 6)), dtype=float)
+
+
+@pytest.mark.parametrize(
+    "structure, choices", [(s.Binary(), CUBE), (s.NonNegative() & s.EqualNonzeros(2), PAIRS)], ids=["binary", "pairs"]
+)
+def test_codes_of_few_choices_are_near_the_best_of_all(structure, choices):
+    """Parts that overlap, so that the choice from 0 on is not the best one."""
+    rng = np.random.default_rng(0)
+    H, drawn = rng.uniform(size=(6, 30)), choices[rng.integers(len(choices), size=100)]
+    X = np.maximum(drawn @ H + 0.1 * rng.standard_normal((100, 30)), 0)
+    models = choices @ H
+    scales = 1.0 if choices is CUBE else (X @ models.T / np.square(models).sum(axis=1))[:, :, None]
+    best = np.square(X[:, None] - scales * models).sum(axis=2).min(axis=1)
+    start = (np.zeros((100, 6)), None)
+    W = pw.factorize(X, 6, structure_W=structure, structure_H=s.Fixed(H), init=start, normalize=None).W
+    assert np.square(X - W @ H).sum() <= 1.01 * best.sum()
 
 
 def test_a_dictionary_of_nonnegative_atoms():

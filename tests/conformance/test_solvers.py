@@ -12,8 +12,8 @@ from partwise.init import Given, Random
 from partwise.kernels import threads
 from partwise.registry import refusal
 from partwise.run.limits import Limits
-from partwise.run.loop import Control, solve
-from partwise.solvers import MU
+from partwise.run.loop import OFTEN, Control, solve
+from partwise.solvers import ADMM, MU
 from partwise.structures import Fixed, NonNegative
 
 from ..covering import EACH
@@ -210,6 +210,22 @@ def test_converges_to_a_stationary_point(problem, solver):
     assert result.status == "converged"
     assert result.history[-1].n_iter < 20000  # in time, not by luck at the end
     assert problem.stationarity(result.factors) <= tol
+
+
+@pytest.mark.slow_cases("^(l1|elastic|monotone|unimodal|sparse & .*)$")
+@pytest.mark.parametrize("structure", (STRUCTURES | TIED).values(), ids=STRUCTURES | TIED)
+def test_admm_stops_at_tol(structure, monkeypatch):
+    """Its search where it fits to `tol`, its descent where that is stationary, but for the steps between two looks."""
+    tol, problem, step, taken = 1e-4, problem_of(structure), ADMM.step, []
+    monkeypatch.setattr(ADMM, "step", lambda *arguments: taken.append(step(*arguments)) or taken[-1])
+    result = run(problem, ADMM(search=200), max_iter=20000, tol=tol)
+    assert result.status == "converged"
+    searched = [s.objective for s in taken if s.stationarity == np.inf]
+    assert np.all(np.sqrt(2 * np.array(searched[:-1])) > tol * problem.data.norm)
+    descended = [problem.stationarity(s.factors) for s in taken[len(searched) :]]
+    assert descended[-1] <= tol
+    stationary = "".join("x" if measure <= tol else " " for measure in descended[:-1]).split()
+    assert max(map(len, stationary), default=0) <= OFTEN
 
 
 # structures that allow the parts which made X, or, for unit_norm, the same parts on another scale

@@ -273,9 +273,10 @@ class Monitor:
 
     def look_is_due(self, n_iter: int, estimate: float) -> bool:
         """Whether to measure the stationarity: where the estimate, corrected by how far off the last one was, is at
-        `tol`; and now and then in any case, since estimates may be too high, or the correction out of date."""
+        `tol`; where it is the first one, after a search; and now and then in any case, since estimates may be too high,
+        or the correction out of date."""
         tol = self.limits.tol
-        if self.correction * estimate <= tol:
+        if self.correction * estimate <= tol or estimate < self.history[-1].stationarity == math.inf:
             return True
         often = OFTEN if estimate <= tol else SELDOM
         return tol > 0 and estimate != math.inf and n_iter % often == 0

@@ -9,7 +9,8 @@ Each factor has a free copy A, which sees the data, and a held copy U in its set
 
 Beyond the paper: results are the best held copies, improved by descent within the structure, never the free ones; X is
 scaled to norm `rank` where a factor can take up the scale; the test for sufficient decrease has a tolerance of its own;
-components that are not needed are re-initialised; starts go through several first penalties until one fits.
+components that are not needed are re-initialised; starts go through several first penalties until one fits;
+near an exact fit, where alternating directions converge slowly, descent is tried and ends the search if it gets there.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 
 from ..checks import POSITIVE_INT, Rule, is_number
 from ..problem import Problem
-from .admm_search import Progress, Search, Split, free_error, scales_of, scattered, unit_of
+from .admm_search import Progress, Search, Split, scales_of, scattered, unit_of
 from .base import Solver, Step, require
 from .block import least_squares_only
 from .palm import PALM
@@ -33,6 +34,7 @@ LADDERS = {True: (1.0, 3.0, 1.0, 3.0), False: (0.01, 1.0, 0.1, 0.01)}
 WORTH = 1e-3  # the least relative gain that counts
 STALE = (60, 0.01)  # in so many iterations the error has to fall by this share, or a component is replaced
 EXACT = 1e-7  # relative error at which the search has found what there is
+TRIAL = 0.1  # descent is tried each time the best error has fallen to this share, at first of |X|
 FINISH = PALM()
 ENOUGH = Rule("a number between 0 and 1", lambda value: is_number(value) and 0 < value < 1)
 PENALTY = Rule(
@@ -84,7 +86,7 @@ class ADMM(Solver):
     informed: bool = field(default=True, repr=False, init=False)  # the factors to start from are worth something
 
     max_iter = 2000
-    kernels = ("numpy", "admm_rhs", "admm_target", "admm_dual", *PALM.kernels)
+    kernels = ("numpy", "admm_free", "admm_rhs", "admm_target", "admm_dual", "few_nonzeros_fit", *PALM.kernels)
     states = (Search, Split, Progress, *PALM.states)
 
     def __post_init__(self):
@@ -137,6 +139,7 @@ class ADMM(Solver):
             gained=(0, math.inf),
             fresh=(0, math.inf),
             replaced=0,
+            tried=problem.data.norm,
             over=not problem.modes,
             descent=FINISH.init(problem, factors, tol, rng),
         )
@@ -161,30 +164,28 @@ class ADMM(Solver):
     def move(self, problem: Problem, state: Search) -> float:
         """One round over the copies; the error of the free ones."""
         for mode in reversed(problem.modes):  # H first: what a start says is which parts a sample has
-            known = problem.normal_equations([split.free for split in state.splits], mode)
-            state.splits[mode].pull(known, 1 / state.unit)
-        error = free_error(problem, state.splits[mode].free, known, state.unit)
-        for mode in problem.modes:
-            state.splits[mode].project(problem.structures[mode], state.unit)
-        return error
+            known = state.normal_equations(problem, mode)
+            state.splits[mode].move(known, problem.structures[mode], state.unit)
+        return state.free_error(problem, mode, known)
 
     def judge(self, problem: Problem, state: Search, error: float) -> None:
         """See how good the held copies are, and what follows from that."""
         state.n_iter += 1
         ends_window = state.n_iter % WINDOW == 0
-        factors = state.held_factors(problem)
-        fit = problem.fit(factors, problem.modes[-1])
+        fit = state.held_fit(problem)
         if all(structure.exact for structure in problem.structures):
-            state.keep_better(problem, factors, fit)
+            if fit < state.objective:  # penalties are >= 0
+                state.keep_better(problem, state.held_factors(problem), fit)
         elif ends_window:  # what an approximation leaves may be outside the set
-            settled = tuple(s.settle(A) for s, A in zip(problem.structures, factors, strict=True))
+            pairs = zip(problem.structures, state.held_factors(problem), strict=True)
+            settled = tuple(A if structure.exact else structure.settle(A) for structure, A in pairs)
             state.keep_better(problem, settled, problem.fit(settled))
         held = math.sqrt(2 * fit) / state.unit
         state.window = state.window.plus(Progress(error, held, tuple(split.gap for split in state.splits)))
         if ends_window:
             if self.adapt:
                 state.adapt(problem, self.enough)
-            state.before, state.window = state.window, Progress.filled(0.0, len(factors))
+            state.before, state.window = state.window, Progress.filled(0.0, len(state.splits))
         self.replace_if_stale(problem, state, held)
         self.end_if_over(problem, state)
 
@@ -206,18 +207,24 @@ class ADMM(Solver):
         if best < (1 - WORTH) * state.gained[1]:
             state.gained = state.n_iter, best
         since = max(state.gained[0], state.fresh[0] if self.may_replace(problem, state) else 0)
-        exact = best <= max(EXACT, state.descent.tol) * problem.data.norm
-        if exact or state.n_iter >= self.search or state.n_iter - since >= self.patience:
+        exact = max(EXACT, state.descent.tol) * problem.data.norm
+        if exact < best <= TRIAL * state.tried:  # near an exact fit descent is far quicker than the search
+            state.tried, step = best, self.descended(problem, state)
+            if math.sqrt(2 * max(step.objective, 0.0)) <= exact:
+                state.factors, state.objective, best = step.factors, step.objective, exact
+        if best <= exact or state.n_iter >= self.search or state.n_iter - since >= self.patience:
             state.over = True
             state.descent = FINISH.init(problem, state.factors, state.descent.tol, state.descent.rng)
 
     def close(self, problem, state):
-        if state.over:
-            return state.factors
+        return state.factors if state.over else self.descended(problem, state).factors
+
+    def descended(self, problem: Problem, state: Search) -> Step:
+        """A few steps of descent from the best factors."""
         descent = FINISH.init(problem, state.factors, state.descent.tol, state.descent.rng)
         for _ in range(WINDOW):
             step = FINISH.step(problem, descent)
-        return step.factors
+        return step
 
 
 def ladder(problem: Problem) -> tuple[float, ...]:

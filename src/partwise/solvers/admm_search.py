@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import lapack
 
 from .. import kernels
 from ..data.units import comparable
-from ..losses.expansions import OwnGrams, gram_of_others, with_ridge
+from ..losses.beta import cancels
+from ..losses.expansions import OwnGrams, gram_of, gram_of_others, with_ridge
 from ..problem import Factors, Problem, Quadratic
 from ..structures import Structure
 from .base import feasible
@@ -21,6 +23,7 @@ GROW, SHRINK = 2.0, 5.0  # what penalties are multiplied and divided by (mu and 
 NEAR = 5e-4  # relative differences below this are none (epsilon)
 RANGE = (1e-5, 1e3)  # penalties stay between these, in units of the rank
 SWEEPS = 10, 1e-3  # over rows with their own Gram matrices, at most, and the share of the first gain that is enough
+FEW, SAMPLE = 8, 64  # entries for each nonzero, in so many rows, from where on the loss is added up entry by entry
 PARALLEL = 0.9  # cosine of two components, one of which is not needed
 
 
@@ -33,28 +36,33 @@ class Split:
     dual: np.ndarray
     penalty: float
     gap: float = 0.0  # |A - U|
-    size: float = 0.0  # |U|
+    known: tuple[np.ndarray, np.ndarray] | None = None  # a free copy and its Gram matrix
+
+    transient: ClassVar[tuple[str, ...]] = ("known",)
 
     def valid(self, problem: Problem) -> bool:
         return 0 < self.penalty < math.inf
 
-    def pull(self, known: Quadratic | OwnGrams, scale: float) -> None:
-        """The free copy to its best place; `scale` brings the cross product to the units of the search."""
-        right = kernels.of(self.free).admm_rhs(self.held, self.dual, known.cross, self.penalty, scale)
-        system = with_ridge(known.gram, self.penalty)
-        if isinstance(known, OwnGrams):
-            self.free = known.solved(self.free, right, system, SWEEPS)
-            return
-        # an inverse is quicker to apply than a factor, and as good in an iteration that corrects itself
-        self.free = kernels.of(right).dense_product(right, inverse(system), 1)
+    @property
+    def gram(self) -> np.ndarray:
+        """Of the free copy, computed once."""
+        if self.known is None or self.known[0] is not self.free:
+            self.known = self.free, gram_of(self.free)
+        return self.known[1]
 
-    def project(self, structure: Structure, unit: float) -> None:
-        """The held copy to the nearest point of its set, and the dual after it. In the units of the search the
-        objective is divided by `unit^2`, and so are penalties in the structure."""
-        of = kernels.of(self.free)
-        target = of.admm_target(self.free, self.dual, self.penalty)
+    def move(self, known: Quadratic | OwnGrams, structure: Structure, unit: float) -> None:
+        """The free copy to its best place, the held copy to the nearest point of its set, and the dual after them. In
+        the units of the search X is divided by `unit`, the objective and penalties in the structure by its square."""
+        of, system = kernels.of(self.free), with_ridge(known.gram, self.penalty)
+        given = self.held, self.dual, known.cross, self.penalty, 1 / unit
+        if isinstance(known, OwnGrams):
+            self.free = known.solved(self.free, of.admm_rhs(*given), system, SWEEPS)
+            target = of.admm_target(self.free, self.dual, self.penalty)
+        else:  # an inverse is quicker to apply than a factor, and as good in an iteration that corrects itself
+            self.free, target = of.admm_free(*given, inverse(system))
         self.held = structure.prox(target, 1 / (self.penalty * unit**2))
-        self.dual, self.gap, self.size = of.admm_dual(target, self.free, self.held, self.penalty)
+        self.gap = of.admm_dual(target, self.free, self.held, self.penalty)
+        self.dual = target
 
 
 class Progress(NamedTuple):
@@ -88,10 +96,12 @@ class Search:
     gained: tuple[int, float]  # when the best error last fell by a relative `WORTH`, and to what
     fresh: tuple[int, float]  # when the present one last fell by 1%, or a component was replaced
     replaced: int  # components, so far
+    tried: float  # the best error when descent was last tried
     over: bool  # the search; what follows is descent
     descent: Descent
+    products: tuple[list, tuple] | None = None  # what `crosses` last found, and for which copies
 
-    transient: ClassVar[tuple[str, ...]] = ("unit",)
+    transient: ClassVar[tuple[str, ...]] = ("unit", "products")
 
     def valid(self, problem: Problem) -> bool:
         with np.errstate(all="ignore"):
@@ -103,6 +113,62 @@ class Search:
         scales = scales_of(problem, self.unit)
         copies = zip((split.held for split in self.splits), scales, strict=True)
         return tuple(U if scale == 1 else U * U.dtype.type(scale) for U, scale in copies)
+
+    def normal_equations(self, problem: Problem, mode: int) -> Quadratic | OwnGrams:
+        """Least squares in one free copy, the others held."""
+        free = [split.free for split in self.splits]
+        if not problem.data.complete:
+            return problem.normal_equations(free, mode)
+        gram = reduce(np.multiply, (split.gram for other, split in enumerate(self.splits) if other != mode))
+        shared = mode == problem.modes[-1] and self.share(problem)  # with the look at the held copies before
+        return Quadratic(gram, self.crosses(problem)[0] if shared else problem.data.cross(free, mode))
+
+    def share(self, problem: Problem) -> bool:
+        """Whether free and held copies share a product with X in the last mode to solve for: where they are the same in
+        the others, or where X is large enough for one pass over it to cost less than two."""
+        sizes = [2 * split.free.size for mode, split in enumerate(self.splits) if mode != problem.modes[-1]]
+        return len(problem.modes) == 1 or (len(sizes) == 1 and sizes[0] <= problem.data.n_nonzeros / 2)
+
+    def crosses(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+        """That product, of the free and of the held copies, computed once."""
+        last, data = problem.modes[-1], problem.data
+        copies = [A for mode, split in enumerate(self.splits) if mode != last for A in (split.free, split.held)]
+        if self.products is None or any(a is not b for a, b in zip(copies, self.products[0], strict=True)):
+            factors = [split.free for split in self.splits]
+            if len(problem.modes) == 1:
+                found = (data.cross(factors, last),) * 2
+            else:
+                factors[1 - last] = np.hstack(copies)
+                both = np.hsplit(data.cross(factors, last), 2)
+                found = np.ascontiguousarray(both[0]), np.ascontiguousarray(both[1])
+            self.products = copies, found
+        return self.products[1]
+
+    def free_error(self, problem: Problem, mode: int, known: Quadratic | OwnGrams) -> float:
+        """`|X - [[A]]|` of the free copies in the units of the search, from the normal equations of one of them."""
+        split = self.splits[mode]
+        square = known.square(split.free) if isinstance(known, OwnGrams) else inner_of(known.gram, split.gram)
+        return math.sqrt(2 * max(self.fit_of(problem, split.free, known.cross, square), 0.0)) / self.unit
+
+    def held_fit(self, problem: Problem) -> float:
+        """The loss of the held copies."""
+        last, factors, data = problem.modes[-1], [split.held for split in self.splits], problem.data
+        A, some = factors[data.natural], factors[data.natural][:SAMPLE]
+        if data.complete and not data.sparse and len(factors) == 2 and FEW * np.count_nonzero(some) <= some.size:
+            _, (fit,) = data.map(kernels.of(A).few_nonzeros_fit, factors, data.natural, self.unit)
+            return fit
+        if data.complete:
+            square = inner_of(gram_of_others(factors, last), gram_of(factors[last]))
+            cross = self.crosses(problem)[1] if self.share(problem) else data.cross(factors, last)
+            fit = self.fit_of(problem, factors[last], cross, square)
+            if not cancels(data, fit):
+                return max(fit, 0.0)
+        return problem.fit(self.held_factors(problem), last)
+
+    def fit_of(self, problem: Problem, A: np.ndarray, cross: np.ndarray, square: float) -> float:
+        """`1/2 |X - unit Y|^2` of a model whose square is known, A and the cross product those of one mode."""
+        linear = kernels.of(A).inner(A, cross)
+        return 0.5 * (problem.data.norm2 - 2 * self.unit * linear + self.unit**2 * square)
 
     def keep_better(self, problem: Problem, factors: Factors, fit: float) -> None:
         objective = fit + problem.penalty(factors)
@@ -170,16 +236,20 @@ def scattered(problem: Problem, mode: int, rng: np.random.RandomState) -> np.nda
     return (A * (problem.rank / np.linalg.norm(A))).astype(problem.data.dtype)
 
 
-def free_error(problem: Problem, A: np.ndarray, known: Quadratic | OwnGrams, unit: float) -> float:
-    """`|X - [[A]]|` of the free copies in the units of the search, from the normal equations of one of them."""
-    model = known.square(A) - 2 * kernels.of(A).inner(A, known.cross) / unit
-    return math.sqrt(max(problem.data.norm2 / unit**2 + model, 0.0))
+def inner_of(one: np.ndarray, other: np.ndarray) -> float:
+    """Of two small matrices, added up in double precision."""
+    return float(np.vdot(one, other.astype(np.float64)))
 
 
 def inverse(system: np.ndarray) -> np.ndarray:
     """Of a positive definite matrix, computed in double precision."""
-    root = cho_factor(system.astype(np.float64))
-    return np.ascontiguousarray(cho_solve(root, np.eye(len(system))), dtype=system.dtype)
+    root, fault = lapack.dpotrf(system.astype(np.float64))
+    if fault:
+        raise np.linalg.LinAlgError("the normal equations of a free copy are not positive definite")
+    upper, _ = lapack.dpotri(root)  # 0 below the diagonal
+    found = upper + upper.T
+    found.flat[:: len(found) + 1] /= 2
+    return np.ascontiguousarray(found, dtype=system.dtype)
 
 
 def with_column(A: np.ndarray, k: int, column) -> np.ndarray:

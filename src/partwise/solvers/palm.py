@@ -18,7 +18,7 @@ from ..structures import Structure
 from .base import require
 from .block import Sweeps, Update, own_rows, quadratic_only
 from .hals import HALS
-from .supports import reselected
+from .supports import reselected, within_bounds
 
 STARTS = {False: 1, True: 16}  # of the search for supports: more where it is all there is to do
 
@@ -130,8 +130,18 @@ class Effort(NamedTuple):
 
 
 def descend_face(structure: Structure, A: np.ndarray, known: Quadratic, effort: Effort) -> np.ndarray:
-    """Projected steps, and coordinate descent among what they leave nonzero; A itself where that is no descent, since
-    the projection may be an approximation."""
+    """The better of what descent leads to from A and, where it is all there is to do and the set is not convex, from
+    the point of the set nearest to the best one within its bounds."""
+    moved = better_of(structure, A, descended(structure, A, known, effort), known)
+    if effort.starts == 1 or structure.convex or structure.limits_only:
+        return moved
+    other = structure.nearest(within_bounds(structure, A, *known), 0.0)
+    return better_of(structure, moved, descended(structure, other, known, effort), known)
+
+
+def descended(structure: Structure, A: np.ndarray, known: Quadratic, effort: Effort) -> np.ndarray:
+    """Projected steps, and coordinate descent among what they leave nonzero; no descent where the projection is an
+    approximation."""
     (gram, cross), rank = known, A.shape[1]
     moved = project(structure, A, known, effort.steps)
     face = structure.face(moved)
@@ -139,8 +149,7 @@ def descend_face(structure: Structure, A: np.ndarray, known: Quadratic, effort: 
         ridged = gram + gram.dtype.type(face.ridge) * np.eye(rank, dtype=gram.dtype)
         order, rows = np.arange(rank), np.arange(len(A))
         moved, _ = kernels.of(A).hals(moved, cross, ridged, face.box(moved), order, effort.sweeps, rows)
-    moved = reselected(structure, moved, gram, cross, effort.starts)
-    return better_of(structure, A, moved, known)
+    return reselected(structure, moved, gram, cross, effort.starts)
 
 
 def project(structure: Structure, A: np.ndarray, known: Quadratic, steps: int) -> np.ndarray:

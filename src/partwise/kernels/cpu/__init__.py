@@ -46,7 +46,7 @@ from .projections import keep_largest, project_hoyer, project_simplex
 from .pursuit import pursue
 from .shapes import isotonic, smooth, unimodal
 from .smooth_l1 import smooth_l1
-from .splits import admm_dual, admm_rhs, admm_target
+from .splits import admm_dual, admm_free, admm_rhs, admm_target, few_nonzeros_fit
 from .sums import gram, inner, power_sums, sum_abs, summary, unit_sums
 from .symmetric_cd import symmetric_cd, symmetric_gains
 from .tensors import contract, khatri_rao_rows, sparse_mttkrp

@@ -10,6 +10,7 @@ TILE = 4  # vectors of a row of B that are summed at once; wider rows take sever
 PIECE = 128  # rows of a dense product that are worth a piece of their own
 WIDE, MOST_SUMS = 20, 32  # columns for each row, from where on pieces of columns are multiplied and added up; of these
 NARROW = 1 << 18  # bytes: a part of the second-level cache
+FLAT = 2  # columns of X for each of B, up to where the product costs less than to turn it
 
 
 @helper
@@ -139,7 +140,7 @@ def dense_product(X, B, scale):
 def multiply(X, B, out=None):
     """`X @ B`, in the type of B."""
     X = X if X.dtype == B.dtype else X.astype(B.dtype)
-    if B.dtype != np.float64 and X.strides[1] == X.itemsize:
+    if X.strides[1] == X.itemsize and (B.dtype != np.float64 or X.shape[1] <= FLAT * B.shape[1]):
         return np.matmul(X, B, out=out)
     # OpenBLAS is up to twice as fast on this shape in double precision, and where X is stored by columns
     product = (B.T @ X.T).T

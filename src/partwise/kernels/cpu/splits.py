@@ -1,4 +1,6 @@
-"""The two copies of a factor in the method of alternating directions, in one pass over each array."""
+"""The two copies of a factor in the method of alternating directions, in few passes over the arrays."""
+
+import math
 
 import numpy as np
 
@@ -10,14 +12,15 @@ from .base import compiled
 def _admm_rhs(held, dual, cross, penalty, scale, out, start, stop):
     for i in range(start, stop):
         for k in range(held.shape[1]):
-            out[i, k] = penalty * held[i, k] - dual[i, k] + scale * cross[i, k]
+            out[i - start, k] = penalty * held[i, k] - dual[i, k] + scale * cross[i, k]
 
 
 def admm_rhs(held, dual, cross, penalty, scale):
     """`penalty U - P + scale cross`: the right-hand side for the free copy."""
     kind, out = held.dtype.type, np.empty_like(held)
-    arguments = held, dual, cross, kind(penalty), kind(scale), out
-    threads.map_chunks(lambda i, j: _admm_rhs(*arguments, i, j), threads.split_evenly(*held.shape, threads.LIGHT_WORK))
+    arguments = held, dual, cross, kind(penalty), kind(scale)
+    work = threads.split_evenly(*held.shape, threads.LIGHT_WORK)
+    threads.map_chunks(lambda i, j: _admm_rhs(*arguments, out[i:j], i, j), work)
     return out
 
 
@@ -30,30 +33,66 @@ def _admm_target(free, dual, inverse, out, start, stop):
 
 def admm_target(free, dual, penalty):
     """`A + P / penalty`: what the held copy is to be near."""
-    out = np.empty_like(free)
-    inverse = free.dtype.type(1 / penalty)
-    threads.map_chunks(
-        lambda i, j: _admm_target(free, dual, inverse, out, i, j), threads.split_evenly(*free.shape, threads.LIGHT_WORK)
-    )
+    inverse, out = free.dtype.type(1 / penalty), np.empty_like(free)
+    work = threads.split_evenly(*free.shape, threads.LIGHT_WORK)
+    threads.map_chunks(lambda i, j: _admm_target(free, dual, inverse, out, i, j), work)
     return out
 
 
+def admm_free(held, dual, cross, penalty, scale, inverse):
+    """`A = (penalty U - P + scale cross) inverse`, the free copy where all rows have one system of equations, and
+    `A + P / penalty`."""
+    kind, free, target = held.dtype.type, np.empty_like(held), np.empty_like(held)
+    arguments, share = (held, dual, cross, kind(penalty), kind(scale)), kind(1 / penalty)
+
+    def solve(i, j):
+        _admm_rhs(*arguments, target[i:j], i, j)
+        np.matmul(target[i:j], inverse, out=free[i:j])
+        _admm_target(free, dual, share, target, i, j)
+
+    threads.map_chunks(solve, threads.split_evenly(len(held), held.shape[1] ** 2))
+    return free, target
+
+
 @compiled
-def _admm_dual(target, free, held, penalty, out, start, stop):
-    gap, size = 0.0, 0.0
+def _admm_dual(target, free, held, penalty, start, stop):
+    gap = 0.0
     for i in range(start, stop):
         for k in range(free.shape[1]):
-            out[i, k] = penalty * (target[i, k] - held[i, k])
-        for k in range(free.shape[1]):
             gap += np.float64(free[i, k] - held[i, k]) ** 2
-            size += np.float64(held[i, k]) ** 2
-    return gap, size
+        for k in range(free.shape[1]):
+            target[i, k] = penalty * (target[i, k] - held[i, k])
+    return gap
 
 
 def admm_dual(target, free, held, penalty):
-    """The new dual `penalty (target - U)`, and `|A - U|` and `|U|`."""
-    kind, out = free.dtype.type, np.empty_like(free)
-    boundaries = threads.split_evenly(*free.shape, threads.LIGHT_WORK)
-    sums = threads.map_chunks(lambda i, j: _admm_dual(target, free, held, kind(penalty), out, i, j), boundaries)
-    gap, size = np.sqrt(np.sum(sums, axis=0))
-    return out, float(gap), float(size)
+    """The new dual, `penalty (target - U)`, in the place of the target; returns `|A - U|`."""
+    penalty, work = free.dtype.type(penalty), threads.split_evenly(*free.shape, threads.LIGHT_WORK)
+    return math.sqrt(sum(threads.map_chunks(lambda i, j: _admm_dual(target, free, held, penalty, i, j), work)))
+
+
+@compiled
+def _few_nonzeros_fit(X, A, B, unit, start, stop):
+    rest, total = np.empty(B.shape[1]), 0.0
+    for i in range(start, stop):
+        first = i * rest.size
+        for j in range(rest.size):
+            rest[j] = np.float64(X.values[first + j]) * X.scale
+        for k in range(A.shape[1]):
+            if A[i, k] != 0:
+                weight = unit * A[i, k]
+                for j in range(rest.size):
+                    rest[j] -= weight * B[k, j]
+        part = 0.0
+        for j in range(rest.size):
+            part += rest[j] * rest[j]
+        total += part
+    return total
+
+
+def few_nonzeros_fit(X, A, others, unit):
+    """`1/2 |X - unit A B'|^2` of rows with all entries, as a row kernel, where A has few nonzeros: nothing cancels."""
+    B = np.ascontiguousarray(others.B.T, dtype=np.float64)
+    work = threads.split_evenly(len(A), X.values.size // max(len(A), 1))
+    sums = threads.map_chunks(lambda i, j: _few_nonzeros_fit(X, A, B, float(unit), i, j), work)
+    return (), (0.5 * sum(sums),)
