@@ -13,8 +13,9 @@ from .result import Result
 if TYPE_CHECKING:
     from . import datasets, metrics, sc, selection
     from .estimators import NMF, NTF, Dictionary, MiniBatchNMF, non_negative_factorization
-    from .io import LazyMatrix, Table, load, read
+    from .io import LazyMatrix, Table, load
     from .io import open_lazily as open  # as `numpy.load` and `gzip.open`
+    from .io.read import read
     from .selection import RankSelection, select_rank
     from .selection.stability import Stability, stability
 
