@@ -8,6 +8,8 @@ from scipy.optimize import minimize
 import partwise as pw
 from partwise import structures as s
 from partwise.data import as_data
+from partwise.kernels import threads
+from partwise.kernels.cpu.expansion import blas_tasks
 from partwise.losses import KL
 from partwise.problem import pose
 from partwise.solvers import Newton, SharedNewton, shared_newton
@@ -71,6 +73,7 @@ def test_rows_that_a_step_makes_worse_get_newtons(l1, ridge, monkeypatch):
         return factor
 
     monkeypatch.setattr(shared_newton, "shared_step", step)
+    monkeypatch.setattr(shared_newton, "at_best_scale", lambda problem, state, mode, A: A)
     solver = SharedNewton()
     solver.look(problem, state, 0)
     updated = solver.update(problem, 0, state, np.arange(len(X))).factor
@@ -88,6 +91,11 @@ def test_the_objective_of_a_step_is_that_of_its_factors():
         assert objective == pytest.approx(problem.objective(factors), rel=1e-12)
 
 
+def wrong(problem, state, mode, *_):
+    """A step that no scale makes right."""
+    return np.ascontiguousarray(state.points[mode][:, ::-1])
+
+
 def test_a_step_that_went_wrong_is_taken_back_and_rows_are_looked_at(monkeypatch):
     problem, state = begun()
     solver = SharedNewton()
@@ -95,31 +103,52 @@ def test_a_step_that_went_wrong_is_taken_back_and_rows_are_looked_at(monkeypatch
     while state.careful:
         before = solver.step(problem, state)
     with monkeypatch.context() as patched:
-        patched.setattr(shared_newton, "shared_step", lambda problem, state, mode, *_: 3 * state.points[mode])
-        after = solver.step(problem, state)
-        assert after.objective == before.objective
-        assert all(A is B for A, B in zip(after.factors, before.factors, strict=True))
-        assert state.careful == shared_newton.CAREFUL
+        patched.setattr(shared_newton, "shared_step", wrong)
+        for careful in (0, shared_newton.CAREFUL):  # first without extrapolation
+            after = solver.step(problem, state)
+            assert state.beta == 0
+            assert after.objective == before.objective
+            assert all(A is B for A, B in zip(after.factors, before.factors, strict=True))
+            assert state.careful == careful
         assert solver.step(problem, state).objective < before.objective  # steps are still wrong, and no longer taken
     assert solver.step(problem, state).objective < before.objective
 
 
-def test_curvatures_are_renewed_every_few_iterations(monkeypatch):
+def test_a_step_after_one_that_was_taken_back_knows_what_it_would_see(monkeypatch):
     problem, state = begun()
-    solver, tangent, asked, quick = SharedNewton(), KL.tangent, [], []
-
-    def watched(*given, known, **more):
-        asked.append(known is None)
-        return tangent(*given, known=known, **more)
-
-    monkeypatch.setattr(KL, "tangent", watched)
-    for _ in range(40):
-        careful, old = state.careful, len(asked)
+    solver = SharedNewton()
+    while state.careful:
         solver.step(problem, state)
-        if careful == state.careful == 0:
-            quick += asked[old:]
-    assert len(quick) > 20
-    assert 0.2 < np.mean(quick) < 0.5  # of two looks in an iteration
+    with monkeypatch.context() as patched:
+        patched.setattr(shared_newton, "shared_step", wrong)
+        solver.step(problem, state)
+    kept, losses = state.expansions[0], state.losses[0]
+    solver.look(problem, state, 0)
+    assert np.array_equal(losses, state.losses[0])
+    assert all(map(np.array_equal, kept, state.expansions[0]))
+
+
+@pytest.mark.parametrize("l1, ridge", [(0.0, 0.0), (3.0, 0.0), (0.0, 2.0), (2.0, 1.0)])
+@pytest.mark.parametrize("mode", [0, 1])
+def test_rows_go_to_their_best_multiples(mode, l1, ridge):
+    problem, state = begun(l1, ridge)
+    scaled = shared_newton.at_best_scale(problem, state, mode, state.points[mode])
+    assert not np.allclose(scaled, state.points[mode], rtol=0.01)
+    objectives = [
+        problem.objective([t * scaled if m == mode else A for m, A in enumerate(state.points)])
+        for t in (1 - 1e-4, 1, 1 + 1e-4)
+    ]
+    assert objectives[1] == min(objectives)
+    if l1 == ridge == 0:
+        model = scaled @ state.points[1 - mode].T
+        assert model.sum(axis=1) == pytest.approx(problem.data.row_sums(mode, 1.0))
+
+
+def test_rows_keep_their_scale_where_bounds_or_missing_entries_are_in_the_way():
+    structure = s.Box(0, 5.0)
+    problem = pose(as_data(X), KL(), (structure, structure), RANK).normalized()
+    state = SharedNewton().init(problem, problem.from_user(FACTORS), 1e-4, np.random.RandomState(0))
+    assert shared_newton.at_best_scale(problem, state, 0, state.points[0]) is state.points[0]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -132,3 +161,29 @@ def test_a_row_that_no_step_fits_does_not_hold_up_the_others(dtype):
     how = {"loss": "kl", "init": "random", "random_state": 1, "max_iter": 300, "tol": 1e-9}
     found, newtons = (pw.factorize(data.astype(dtype), 22, solver=name, **how) for name in ("shared_newton", "newton"))
     assert found.objective < 1.3 * newtons.objective
+
+
+def test_histories_of_hard_data_never_rise():
+    rng = np.random.default_rng(3)
+    data = rng.gamma(0.2, size=(50, 40)) * 10 ** rng.uniform(-6, 2, size=(50, 1))
+    result = pw.factorize(
+        data, 20, loss="kl", init="random", random_state=0, solver="shared_newton", max_iter=150, tol=0
+    )
+    objectives = np.array([record.objective for record in result.history])
+    assert np.all(np.diff(objectives[1:]) <= 1e-12 * objectives[1])
+    assert objectives[-1] < 0.5 * objectives[5]
+
+
+def test_bits_do_not_depend_on_the_number_of_threads():
+    data = np.random.default_rng(0).gamma(1.0, size=(700, 900))  # of several tasks in each mode
+    start = tuple(np.random.default_rng(1).uniform(size=(dim, 21)) for dim in data.shape)
+    problem, found = pose(as_data(data), KL(), (s.NonNegative(),) * 2, 21).normalized(), []
+    for n_threads in (1, 3):
+        state = SharedNewton().init(problem, problem.from_user(start), 1e-4, np.random.RandomState(0))
+        with threads.limited(n_threads), problem.data.working():
+            for _ in range(6):
+                step = SharedNewton().step(problem, state)
+        found.append(step)
+    assert len(blas_tasks(*problem.from_user(start))) > 2
+    assert all(map(np.array_equal, found[0].factors, found[1].factors))
+    assert found[0].objective == found[1].objective

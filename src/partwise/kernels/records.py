@@ -83,6 +83,15 @@ class Box(NamedTuple):
         return Box(self.l1, *(b if len(b) == 1 else b[start:stop] for b in (self.lower, self.upper)))
 
 
+class RowScales(NamedTuple):
+    """What the best multiple of a row depends on under KL: the sum of its entries of X, (dim,), those of the columns of
+    the others, (rank,), and the ridge."""
+
+    totals: np.ndarray
+    sums: np.ndarray
+    ridge: float
+
+
 class PerRow(NamedTuple):
     """A number for each row."""
 

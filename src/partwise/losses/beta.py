@@ -178,15 +178,13 @@ class Divergence(Loss):
             return normal_equations(data, factors, mode, structure.ridge)
         return self.tangent(data, factors, mode, structure.ridge)[0]
 
-    def tangent(self, data, factors, mode, ridge, *, known=None, losses=False):
-        """The loss around the factors, and where they are asked for the losses of the rows. `known`: curvatures to take
-        for granted, which saves a product with X."""
-        A, wanted = factors[mode], Wanted(known is None, losses)
-        (minus, plus, *more), _ = data.map(kernels.of(A).expansion, factors, mode, self.of_entry, wanted)
-        curvature = more.pop(0) if known is None else known
+    def tangent(self, data, factors, mode, ridge, *, losses=False):
+        """The loss around the factors, and where they are asked for the losses of the rows."""
+        A, wanted = factors[mode], Wanted(losses=losses)
+        (minus, plus, curvature, *more), _ = data.map(kernels.of(A).expansion, factors, mode, self.of_entry, wanted)
         if ridge:
             plus = kernels.of(A).plus_scaled(plus, ridge, A)
-            curvature = kernels.of(A).plus_number(curvature, ridge) if known is None else known
+            curvature = kernels.of(A).plus_number(curvature, ridge)
         return Tangent(minus, plus, curvature), *more
 
     def share(self, data, factors, complete, curved=False):

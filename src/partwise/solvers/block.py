@@ -34,9 +34,10 @@ class Momentum:
     growth: float = 1.05
     ceiling_growth: float = 1.01
     shrink: float = 1.5
+    limit: float = 1.0  # the ceiling does not grow beyond this
     resting: bool = True  # no extrapolation in the first step, and after a failure, so that it succeeds
 
-    transient: ClassVar[tuple[str, ...]] = ("growth", "ceiling_growth", "shrink")
+    transient: ClassVar[tuple[str, ...]] = ("growth", "ceiling_growth", "shrink", "limit")
 
     def valid(self, problem: Problem) -> bool:
         return 0 <= self.beta <= 1 and 0 <= self.ceiling <= 1
@@ -48,7 +49,7 @@ class Momentum:
     def succeed(self) -> None:
         if not self.resting:
             self.beta = min(self.ceiling, self.growth * self.beta)
-            self.ceiling = min(1.0, self.ceiling_growth * self.ceiling)
+            self.ceiling = min(self.limit, self.ceiling_growth * self.ceiling)
         self.resting = False
 
     def fail(self) -> None:

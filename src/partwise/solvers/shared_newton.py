@@ -6,38 +6,40 @@ from typing import ClassVar
 import numpy as np
 
 from .. import kernels
-from ..kernels.records import Box, EntryLoss
+from ..kernels.records import EntryLoss, RowScales
 from ..problem import Factors, Problem, largest
+from ..structures import Structure
 from .base import Step
 from .block import Momentum, State, Update, retreat
 from .newton import Newton
 
 SWEEPS, EPS = 4, 0.05  # over a row, and the share of what its first one moved it at which it has had enough
-REFRESH = 3  # iterations that use the same curvatures
 CAREFUL, LONGEST = 3, 48  # iterations that look at every row, at the beginning and after a failure, more after several
+BETA, MOST = 0.3, 0.4  # of extrapolation, at the beginning and at most: more failed every ninth iteration
 
 
 @dataclass
 class SharedState(State):
-    curvatures: list[np.ndarray]  # of each factor, (dim, rank)
-    age: int = REFRESH  # iterations since these were computed
+    losses: list[np.ndarray | None]  # of each row at the points, (dim,), where they are known; as old as the expansions
     careful: int = CAREFUL  # iterations to come that look at every row
     patience: int = CAREFUL  # how many these are after the next failure
+
+    transient = (*State.transient, "losses")
 
 
 @dataclass(frozen=True)
 class SharedNewton(Newton):
     """The Hessian of KL in row i of a factor is `sum_j v_ij h_j h_j'`, `v = x / y^2`: as costly as `rank / 2` products
-    with X for all rows. Here it is taken for `D_i^1/2 C D_i^1/2`. The diagonal D_i is exact, one more product in every
-    third iteration; the correlations C are those of `sum_j h_j h_j' / m_j`, m_j the sum of column j of the model, which
-    are those of every row where the model is of rank one and meets X. In units of `D_i^1/2` all rows then have the
-    Hessian C, and the cyclic coordinate descent of least squares solves for them together.
+    with X for all rows. Here it is taken for `D_i^1/2 C D_i^1/2`. The diagonal D_i is that of the row, by one more
+    product; the correlations C are those of `sum_j h_j h_j' / m_j`, m_j the sum of column j of the model, which are
+    those of every row where the model is of rank one and meets X. In units of `D_i^1/2` all rows then have the Hessian
+    C, and the cyclic coordinate descent of least squares solves for them together. Then each row goes to its best
+    multiple.
 
     Such steps nearly always lower the objective, but for the first ones. So they are taken unseen, and the objective is
-    that of the points at which the next iteration begins, extrapolated ones too: an iteration has two products for each
-    factor, as many as multiplicative updates have. Where the objective rose, the run goes back, and for some iterations
-    looks at every row: those that a step makes worse get one of `Newton` instead. The first iteration is a
-    multiplicative update.
+    that of the points at which the next iteration begins, extrapolated ones too. Where it rose, the run goes back, and
+    does not extrapolate in the next iteration; where that fails too, it looks at every row for some iterations: those
+    that a step makes worse get one of `Newton` instead. The first iteration is a multiplicative update.
 
     Parameters
     ----------
@@ -55,7 +57,9 @@ class SharedNewton(Newton):
     'SharedNewton(steps=1, extrapolate=True)'
     """
 
-    kernels: ClassVar[tuple[str, ...]] = ("newton", "hals", "mu", "expansion", "losses", "extrapolate", "numpy")
+    kernels: ClassVar[tuple[str, ...]] = (
+        *("newton", "shared_newton", "rescaled", "mu", "expansion", "losses", "extrapolate", "numpy"),
+    )
     states: ClassVar[tuple[type, ...]] = (SharedState, Momentum)
 
     def supports(self, problem):
@@ -72,48 +76,62 @@ class SharedNewton(Newton):
 
     def init(self, problem, factors, tol, rng):
         begun = super().init(problem, factors, tol, rng)
-        return SharedState(**vars(begun), curvatures=[np.zeros_like(A) for A in factors])
+        if begun.momentum:
+            begun.momentum = Momentum(BETA, ceiling=MOST, limit=MOST)
+        return SharedState(**vars(begun), losses=[None] * len(factors))
 
     def step(self, problem, state):
         if problem.separable or not problem.modes:
             return super().step(problem, state)
-        first, known, careful = problem.modes[0], state.stationarity[:], state.careful > 0
+        first, careful = problem.modes[0], state.careful > 0
+        if state.expansions[first] is None:
+            self.look(problem, state, first)
+        known = state.stationarity[:], state.expansions[first], state.losses[first]
         for mode in problem.modes:
             if state.expansions[mode] is None:
-                self.look(problem, state, mode)
+                self.look(problem, state, mode, losses=careful)
             new = self.update(problem, mode, state, np.arange(len(state.points[mode])))
             state.points[mode], state.stationarity[mode], state.expansions[mode] = *new[:2], None
             self.advance(state, mode)
-        state.age = 1 if state.age >= REFRESH else state.age + 1
-        losses = self.look(problem, state, first)
-        objective = float(losses.sum()) + problem.penalty(state.points)
+            if state.beta > 0:
+                state.points[mode] = at_best_scale(problem, state, mode, state.points[mode])
+        self.look(problem, state, first)
+        objective = float(state.losses[first].sum()) + problem.penalty(state.points)
         if objective <= state.objective or (careful and state.beta == 0):
-            state.factors, state.objective = tuple(state.points), objective
-            state.careful -= careful
-            state.patience = state.patience if careful else max(state.patience // 2, CAREFUL)
-            if state.momentum:
-                state.momentum.succeed()
+            self.accept(problem, state, objective)
         else:
-            retreat(state)
-            state.age, state.stationarity[:] = REFRESH, known
-            if not careful:
-                state.careful, state.patience = state.patience, min(2 * state.patience, LONGEST)
+            self.give_up(state, first, known)
         return Step(state.factors, state.objective, largest(state.stationarity))
 
-    def look(self, problem: Problem, state: SharedState, mode: int) -> np.ndarray:
-        """The loss around the points in one factor, for the next update; that of each row."""
-        old = state.curvatures[mode] if state.age < REFRESH and not state.careful else None
-        ridge = problem.structures[mode].ridge
-        found, losses = problem.loss.tangent(problem.data, state.points, mode, ridge, known=old, losses=True)
-        state.expansions[mode], state.curvatures[mode] = found, found.curvature
-        return losses
+    def accept(self, problem, state, objective):
+        state.factors, state.objective = tuple(state.points), objective
+        if state.careful:
+            state.careful -= 1
+        else:
+            state.patience = max(state.patience - 1, CAREFUL)
+        if state.momentum:
+            state.momentum.succeed()
+
+    def give_up(self, state: SharedState, first: int, known: tuple) -> None:
+        """Go back to where the step began, of which this much is known. The next one does not extrapolate; where that
+        was not to blame, or where steps failed lately, iterations look at every row for a while."""
+        if not state.careful and (state.beta == 0 or state.patience > CAREFUL):
+            state.careful, state.patience = state.patience, min(2 * state.patience, LONGEST)
+        retreat(state)
+        state.stationarity[:], state.expansions[first], state.losses[first] = known
+
+    def look(self, problem: Problem, state: SharedState, mode: int, losses: bool = True) -> None:
+        """The loss around the points in one factor, for the next update; and of each row, where that is asked for."""
+        given = problem.data, state.points, mode, problem.structures[mode].ridge
+        state.expansions[mode], *more = problem.loss.tangent(*given, losses=losses)
+        state.losses[mode] = more[0] if losses else None
 
     def update(self, problem, mode, state, rows):
         if problem.separable:
             return super().update(problem, mode, state, rows)
         A, structure, known = state.points[mode], problem.structures[mode], state.expansions[mode]
         slopes = known.slopes(A)
-        factor = shared_step(problem, state, mode, *slopes)
+        factor = at_best_scale(problem, state, mode, shared_step(problem, state, mode, *slopes))
         if state.careful:
             self.mend(problem, mode, state, factor)
         return Update(factor, problem.relative_gain(structure.gains(A, *slopes)))
@@ -126,31 +144,42 @@ class SharedNewton(Newton):
             power, least = problem.loss.exponent(structure.ridge > 0), np.zeros(problem.rank, A.dtype)
             factor[:] = kernels.of(A).mu(A, known.plus, known.minus, power, least, state.boxes[mode], rows)
             return
-        before, after = (row_objectives(problem, state, mode, B) for B in (A, factor))
-        worse = np.flatnonzero(~(after <= before))
+        before = state.losses[mode] + row_penalties(structure, A)
+        after = row_losses(problem, state, mode, factor) + row_penalties(structure, factor)
+        rounding = np.finfo(A.dtype).eps * problem.data.row_sums(mode, 1.0)
+        worse = np.flatnonzero(~(after <= before + rounding))
         if worse.size:
             factor[worse] = super().update(problem, mode, state, worse).factor[worse]
 
 
 def shared_step(problem: Problem, state: State, mode: int, slope: np.ndarray, curvature: np.ndarray) -> np.ndarray:
     """The factor after a step, within its bounds."""
-    A, (l1, lower, upper) = state.points[mode], state.boxes[mode]
-    unit = np.sqrt(np.where(curvature > 0, curvature, 1)).astype(A.dtype, copy=False)
-    gram, every = correlations(state.points, mode), (np.arange(problem.rank), (SWEEPS, EPS), np.arange(len(A)))
-    scaled, box = A * unit, Box(A.dtype.type(0), lower * unit, upper * unit)
-    # an L1 penalty is linear here, where factors that have one are nonnegative
-    cross = kernels.of(A).times(scaled, gram) - (slope + l1) / unit
-    found, _ = kernels.of(A).hals(scaled, cross, gram, box, *every)
-    return np.clip(found / unit, lower, upper)
+    A, gram = state.points[mode], correlations(state.points, mode)
+    return kernels.of(A).shared_newton(A, slope, curvature, gram, state.boxes[mode], (SWEEPS, EPS))
 
 
-def row_objectives(problem: Problem, state: State, mode: int, A: np.ndarray) -> np.ndarray:
-    """With A in place of the factor: the loss of each row with its penalties, (dim,)."""
-    factors, structure = [A if m == mode else B for m, B in enumerate(state.points)], problem.structures[mode]
+def at_best_scale(problem: Problem, state: State, mode: int, A: np.ndarray) -> np.ndarray:
+    """A, in place of the factor, with each row at its best multiple: rows of the model then have the sums that those of
+    X have, but for penalties. Where a step is much too long, that is most of what is wrong with it."""
+    if not problem.data.complete:
+        return A
+    sums = state.points[1 - mode].sum(axis=0, dtype=np.float64)
+    scales = RowScales(problem.data.row_sums(mode, 1.0), sums, float(problem.structures[mode].ridge))
+    return kernels.of(A).rescaled(A, state.boxes[mode], scales)
+
+
+def row_losses(problem: Problem, state: State, mode: int, A: np.ndarray) -> np.ndarray:
+    """The loss of each row with A in place of the factor, (dim,)."""
+    factors = [A if m == mode else B for m, B in enumerate(state.points)]
     (losses,), _ = problem.data.map(kernels.of(A).losses, factors, mode, EntryLoss(1.0))
+    return losses
+
+
+def row_penalties(structure: Structure, A: np.ndarray) -> np.ndarray:
+    """Of each row, (dim,)."""
     entries = structure.elementwise
     assert entries is not None
-    return losses + entries.l1 * np.abs(A).sum(axis=1) + structure.ridge / 2 * np.square(A).sum(axis=1)
+    return entries.l1 * np.abs(A).sum(axis=1) + structure.ridge / 2 * np.square(A).sum(axis=1)
 
 
 def correlations(factors: Factors, mode: int) -> np.ndarray:

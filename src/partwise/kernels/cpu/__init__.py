@@ -45,6 +45,7 @@ from .products import dense_product, is_narrow, product, sparse_product, transpo
 from .projections import keep_largest, project_hoyer, project_simplex
 from .pursuit import pursue
 from .shapes import isotonic, smooth, unimodal
+from .shared_newton import rescaled, shared_newton
 from .smooth_l1 import smooth_l1
 from .splits import admm_dual, admm_free, admm_rhs, admm_target, few_nonzeros_fit
 from .sums import gram, inner, power_sums, sum_abs, summary, unit_sums

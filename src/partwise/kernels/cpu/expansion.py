@@ -28,7 +28,7 @@ from .rows import (
 )
 from .simd import FLOOR
 
-IN_CACHE = 1 << 17  # numbers in the arrays that are made of a block of X
+IN_CACHE = 1 << 19  # numbers in the arrays that are made of a block of X
 CURVATURE = Wanted()
 
 
@@ -98,27 +98,30 @@ def in_blocks(X):
 
 
 def blas_tasks(A, B):
-    """Boundaries of tasks with enough rows each for products to be efficient."""
-    return threads.split_evenly(len(A), len(B) * A.shape[1], threads.BLAS_WORK)
+    """Boundaries of tasks with enough rows each for products to be efficient; of an even number of them, since of two
+    threads one would wait for the last."""
+    count = threads.pieces(A.size * len(B), threads.BLAS_WORK)
+    return threads.split_evenly(len(A), len(A), 1, count + count % 2 if count > 1 else 1)
 
 
 def blocks_of(X, width, start, stop, count):
     """Rows `start` to `stop` of X, all of whose entries are listed, a few at a time, so that what is made of them stays
     in the cache: the rows, their entries, and `count` arrays for as many numbers, the same ones for all blocks, since
     memory that is new takes longer to get than to fill."""
-    height = max(1, IN_CACHE // (count * width))
+    pieces = -(-(stop - start) * count * width // IN_CACHE)
+    height = max(1, -(-(stop - start) // max(pieces, 1)))
     room = np.empty((count, min(height, stop - start), width), X.scale.dtype)
     for first in range(start, stop, height):
         rows = slice(first, min(first + height, stop))
         yield rows, X.values[rows.start * width : rows.stop * width], room[:, : rows.stop - first]
 
 
-def expand_blocks(X, A, B, loss, out, start, stop):
+def expand_blocks(X, A, B, squares, loss, out, start, stop):
     """`_expand` for data `in_blocks`."""
     width, plus, curved = len(B), loss.beta != 1, out.curvature.size > 0
-    squares, unused = B * B if curved else B, np.empty((1, width), A.dtype)
+    unused = np.empty((2, width), A.dtype)  # two: loops look whether arrays are apart, and are slow where they are not
     for rows, x, (y, a, *more) in blocks_of(X, width, start, stop, 2 + plus + curved):
-        b, q = more.pop(0) if plus else unused, more.pop(0) if curved else unused
+        b, q = more.pop(0) if plus else unused[:1], more.pop(0) if curved else unused[1:]
         np.matmul(A[rows], B.T, out=y)
         _split_rows(x, X.scale, y, loss, a, b, q, out.losses[rows])
         np.matmul(a, B, out=out.minus[rows])
@@ -138,7 +141,8 @@ def expansion(X, A, others, loss, wanted=CURVATURE):
     if loss.beta == 1:
         out.plus[:] = others.sums()
     if in_blocks(X):
-        threads.map_chunks(partial(expand_blocks, X, A, B, loss, out), blas_tasks(A, B))
+        squares = B * B if wanted.curvature else B
+        threads.map_chunks(partial(expand_blocks, X, A, B, squares, loss, out), blas_tasks(A, B))
     else:
         panel = panel_of(X, B, whole)
         squares = panel._replace(B=panel.B * panel.B, H=panel.H * panel.H)

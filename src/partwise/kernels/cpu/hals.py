@@ -139,14 +139,22 @@ def hals(A, cross, gram, box, order, inner, rows):
     """
     l1, lower, upper = box
     sweeps, eps = inner
-    if lower.shape[0] == upper.shape[0] == 1:
-        lower, upper = lower[0], upper[0]
-    elif lower.shape != upper.shape:
-        lower, upper = (np.ascontiguousarray(np.broadcast_to(bound, A.shape)) for bound in (lower, upper))
-    work, lanes = A.shape[1] ** 2 * min(sweeps, 8), VECTORS * VECTOR // A.itemsize
-    boundaries = threads.split_evenly(
-        rows.size, work, max(threads.CHUNK_WORK, 2 * lanes * work)
-    )  # lanes are best kept full
-    eps, update = A.dtype.type(eps), update_of(A, (l1, lower, upper), rows)
+    eps, update = A.dtype.type(eps), update_of(A, (l1, *alike(lower, upper, A.shape)), rows)
+    boundaries = lane_tasks(A, rows.size, sweeps)
     changes = threads.map_chunks(lambda i, j: _hals(update, cross, gram, order, sweeps, eps, i, j), boundaries)
     return update.out, threads.added(changes) / 2
+
+
+def alike(lower, upper, shape):
+    """Bounds in one form: (rank,) where all rows have the same, else (dim, rank)."""
+    if lower.shape[0] == upper.shape[0] == 1:
+        return lower[0], upper[0]
+    if lower.shape != upper.shape:
+        return tuple(np.ascontiguousarray(np.broadcast_to(bound, shape)) for bound in (lower, upper))
+    return lower, upper
+
+
+def lane_tasks(A, n_rows, sweeps):
+    """Boundaries of tasks with at least twice as many rows as there are lanes, which are best kept full."""
+    work, lanes = A.shape[1] ** 2 * min(sweeps, 8), VECTORS * VECTOR // A.itemsize
+    return threads.split_evenly(n_rows, work, max(threads.CHUNK_WORK, 2 * lanes * work))
