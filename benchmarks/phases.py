@@ -5,19 +5,19 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from partwise import kernels
-from partwise.bench import Contest, machine, partwise
+from partwise.bench import Contest, partwise
 from partwise.init import Random
 from partwise.kernels import threads
 
-from . import data
-from .pages import table
-from .rows import ROWS
+from .rows import ROWS, Row
+from .runs import Outcome, Table, Task, rows, values
 
 NAMES = ["orl", "orl, float32", "cbcl", "mnist, sparse", "news20, tf-idf", "rcv1, float32", "planted, 30% zeros"]
 PHASES = {
@@ -114,25 +114,33 @@ def measure(contest: Contest, best: dict[str, float]) -> list:
     ]
 
 
-def run() -> str:
-    best, lines = limits(), []
-    for row in ROWS:
-        if row.name in NAMES:
-            try:
-                lines.append(measure(row.contest(), best))
-            except data.Absent as error:
-                print(f"{row.name}: {error}")
-    header = [
-        "data",
-        "rank",
-        "ms an iteration",
-        "products",
-        "updates",
-        "bookkeeping",
-        "the rest",
-        "products: GFLOP/s (of large products')",
-        "products: GB/s of X read (of a copy's)",
-        "updates: ns a row",
-    ]
-    peak = f"{best['float64']:.0f} GFLOP/s in float64 and {best['float32']:.0f} in float32, 2000 × 2000 matrices"
-    return f"{machine()} Large products: {peak}; a copy: {best['copy']:.0f} GB/s.\n\n{table(header, lines)}"
+HEADER = [
+    "data",
+    "rank",
+    "ms an iteration",
+    "products",
+    "updates",
+    "bookkeeping",
+    "the rest",
+    "products: GFLOP/s (of large products')",
+    "products: GB/s of X read (of a copy's)",
+    "updates: ns a row",
+]
+
+
+def tables() -> list[Table]:
+    tasks = [Task(row.title, partial(attend, row)) for row in ROWS if row.name in NAMES]
+    return [Table("phases", HEADER, tasks, 8, write=written)]
+
+
+def attend(row: Row) -> dict:
+    best = limits()
+    return {"lines": [measure(row.contest(), best)], "best": best}
+
+
+def written(outcomes: list[Outcome]) -> str:
+    """The table, and the limits of the machine: the best that any row saw."""
+    seen = [value["best"] for value in values(outcomes).values()]
+    most = {name: max(best[name] for best in seen) for name in ("float64", "float32", "copy")}
+    peak = f"{most['float64']:.0f} GFLOP/s in float64 and {most['float32']:.0f} in float32, 2000 × 2000 matrices"
+    return f"Large products: {peak}; a copy: {most['copy']:.0f} GB/s.\n\n{rows(HEADER, outcomes)}"
