@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import partwise as pw
 from docs import pictures
-from partwise.bench import Contest
+from partwise.bench import NEAR, Contest
 from partwise.datasets import make_parts
 
 from . import data
@@ -30,7 +30,11 @@ class Row(NamedTuple):
     loss: str
     load: Callable[[], Any]
     rank: int
-    repeats: int = 3
+    calls: int = 3
+
+    @property
+    def repeats(self) -> int:
+        return sized(self.calls, 1)
 
 
 def tiny() -> np.ndarray:
@@ -42,7 +46,7 @@ ROWS = [
     Row("orl", "least squares", lambda: data.images("orl"), 25),
     Row("cbcl", "least squares", lambda: data.images("cbcl"), 49),
     Row("frey", "least squares", lambda: data.images("frey"), 25),
-    Row("mnist", "least squares", lambda: data.sparse_images("mnist"), 10),
+    Row("mnist", "least squares", lambda: data.sparse_images("mnist"), 10, 1),
     Row("news20", "least squares", lambda: data.tf_idf("news20"), 20),
     Row("reviews", "least squares", lambda: data.tf_idf("reviews"), 20),
     Row("la1", "least squares", lambda: data.tf_idf("la1"), 20),
@@ -50,7 +54,6 @@ ROWS = [
     Row("rcv1", "least squares", lambda: data.stored("rcv1_subsets"), 20),
     Row("cbcl", "KL", lambda: data.counts("cbcl"), 49),
     Row("classic3", "KL", lambda: data.counts("classic3"), 20),
-    Row("news20", "KL", lambda: data.counts("news20"), 20, 1),
     Row("pbmc3k", "KL", lambda: data.counts("pbmc3k"), 10, 1),
     Row("spectrogram", "Itakura-Saito", lambda: data.power("fevotte_spectrogram"), 10),
 ]
@@ -62,7 +65,7 @@ HEADER = [
     "partwise, s",
     "**whole call: times faster**",
     "our objective over theirs",
-    "**to their objective: times faster**",
+    "**to 0.1% above theirs: times faster**",
     "first call adds, s",
 ]
 
@@ -90,8 +93,7 @@ def call(row: Row, side: str, trace: bool) -> dict:
     X, rank = row.load(), sized(row.rank, min(row.rank, 3))
     penalised = {} if row.loss == "least squares" else {"solver": "mu", **LOSSES[row.loss]}
     settings = {"n_components": rank, "init": "nndsvda", "random_state": 0, **penalised}
-    first = timed(SIDES[side](**settings), X[: max(60, 2 * rank)])[1]
-    again = timed(SIDES[side](**settings), X[: max(60, 2 * rank)])[1]
+    first, again = (timed(SIDES[side](**settings), X[: max(60, 2 * rank)])[1] for _ in range(2))
     model = SIDES[side](**settings)
     W, seconds = timed(model, X)
     loss = penalised.get("beta_loss", "frobenius")
@@ -153,7 +155,7 @@ def compared(row: Row, found: dict[str, dict]) -> Compared | None:
         for side in SIDES
     )
     trace = next((run["trace"] for run in known["partwise"] if "trace" in run), [])
-    equal = next((seconds for seconds, objective in trace if objective <= theirs["objective"]), None)
+    equal = next((seconds for seconds, objective in trace if objective <= NEAR * theirs["objective"]), None)
     return Compared(
         row,
         known["partwise"][0]["size"],
@@ -187,7 +189,7 @@ def draw(every: list[Compared]) -> None:
     whole = [one.theirs / one.ours for one in every]
     equal = [one.theirs / one.equal if one.equal else np.nan for one in every]
     axis.barh(places + 0.2, whole, 0.38, color="#c2410c", label="whole call at default settings")
-    axis.barh(places - 0.2, equal, 0.38, color="#fdba74", label="to scikit-learn's objective")
+    axis.barh(places - 0.2, equal, 0.38, color="#fdba74", label="to an objective as good (0.1%)")
     for y, value in [*zip(places + 0.2, whole, strict=True), *zip(places - 0.2, equal, strict=True)]:
         told = "never" if np.isnan(value) else f"{value:.1f}"
         at = 1.0 if np.isnan(value) else max(value, 1.0)

@@ -91,6 +91,7 @@ TIMED = {"dense": (600, 600, 0, 10), "sparse": (10_000, 10_000, 500_000, 10)}  #
 HELD = {"dense": (2000, 2000, 0, 10), "sparse": (20_000, 20_000, 2_000_000, 10)}
 if sized(False, True):
     TIMED = HELD = {"dense": (60, 50, 0, 3), "sparse": (300, 200, 3000, 3)}
+LITTLE = {"dense": (60, 50, 0), "sparse": (2000, 1000, 10_000)}
 NAMES = ("rows", "columns", "nonzeros", "rank")
 
 
@@ -185,9 +186,8 @@ MEMORY_HEADER = [
 def memory_line(loss: str, storage: str) -> list[list]:
     make, _ = STORAGES[storage]
     *size, rank = of_storage(HELD, storage)
-    few = make(60, 50, 1500)
     try:
-        fitted(few, rank, LOSSES[loss], 3)  # compiled, and read from disk
+        fitted(make(*of_storage(LITTLE, storage)), rank, LOSSES[loss], 3)  # compiled, and read from disk
     except ValueError as error:
         return [[loss, storage, f"refused: {error}"]]
     given = make(*size)

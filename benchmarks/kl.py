@@ -8,7 +8,7 @@ from functools import partial
 from partwise import registry
 from partwise.bench import PATIENCE, Contest, Curve, Heat
 
-from .race import compete, draw, heat_of, outcome
+from .race import compete, draw, outcome, panels
 from .rows import KL_ROWS, Row
 from .runs import Outcome, Table, Task, rows, values
 
@@ -62,5 +62,5 @@ def line(row: Row, contest: Contest, heats: list[Heat], goal: int) -> list:
 
 
 def written(outcomes: list[Outcome]) -> str:
-    draw({name: heat_of(value["heat"]) for name, value in values(outcomes).items()}, "docs/race_kl.png")
+    draw(panels({name: value["heat"] for name, value in values(outcomes).items()}), "docs/race_kl.png")
     return rows(HEADER, outcomes)

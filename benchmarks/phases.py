@@ -7,17 +7,19 @@ from collections import defaultdict
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 
 from partwise import kernels
-from partwise.bench import Contest, partwise
+from partwise.bench import partwise
 from partwise.init import Random
 from partwise.kernels import threads
 
 from .rows import ROWS, Row
-from .runs import Outcome, Table, Task, rows, values
+from .runs import Outcome, Table, Task, rows
 
 NAMES = ["orl", "orl, float32", "cbcl", "mnist, sparse", "news20, tf-idf", "rcv1, float32", "planted, 30% zeros"]
 PHASES = {
@@ -41,7 +43,7 @@ class Timed:
 
     @contextmanager
     def installed(self):
-        originals = {name: getattr(self.module, name) for name in PHASES}
+        originals = {name: getattr(self.module, name) for name in PHASES if hasattr(self.module, name)}
         for name, function in originals.items():
             setattr(self.module, name, self.wrap(function, PHASES[name]))
         try:
@@ -86,32 +88,58 @@ def fastest(function, repeats=5) -> float:
     return min(times)
 
 
-def measure(contest: Contest, best: dict[str, float]) -> list:
+class Measured(NamedTuple):
+    """Of an iteration: seconds, those of each phase, arithmetic in its products, bytes of X that these read, and rows
+    of both factors."""
+
+    name: str
+    rank: int
+    precision: str
+    total: float
+    spent: dict[str, float]
+    flops: float
+    n_bytes: float
+    n_rows: int
+
+    def line(self, best: dict[str, float]) -> list:
+        flops, traffic = self.flops / 1e9 / self.spent["products"], self.n_bytes / 1e9 / self.spent["products"]
+        return [
+            self.name,
+            self.rank,
+            f"{1e3 * self.total:.2f}",
+            *(f"{self.spent[phase] / self.total:.0%}" for phase in ("products", "updates", "bookkeeping")),
+            f"{1 - sum(self.spent.values()) / self.total:.0%}",
+            f"{flops:.0f} ({flops / best[self.precision]:.0%})",
+            f"{traffic:.1f} ({traffic / best['copy']:.0%})",
+            f"{1e9 * self.spent['updates'] / self.n_rows:.0f}",
+        ]
+
+
+def measure(row: Row) -> Measured:
+    contest = row.contest()
     problem = contest.problem
-    rank, size, kind = contest.rank, sum(problem.data.shape), problem.data.dtype
     steps = partwise(contest, *Random()(problem, check_random_state(0)))
     for _ in islice(steps, 3):
         pass
-    timed = Timed(kernels.of(problem.data.values))
+    values = next(problem.data.listed())
+    timed = Timed(kernels.of(values))
     with timed.installed():
         start = time.perf_counter()
         for _ in islice(steps, STEPS):
             pass
         total = (time.perf_counter() - start) / STEPS
-    spent = {phase: seconds / STEPS for phase, seconds in timed.spent.items()}
-    flops = 4 * problem.data.values.size * rank / 1e9 / spent["products"]
-    stored = problem.data.values.nbytes if problem.data.values.size == np.prod(contest.X.shape) else None
-    traffic = 2 * (stored or problem.data.values.nbytes * (1 + 4 / kind.itemsize)) / 1e9 / spent["products"]
-    return [
+    spent = {phase: timed.spent[phase] / STEPS for phase in set(PHASES.values())}
+    stored = values.nbytes + (4 * values.size if issparse(contest.X) else 0)  # with indices
+    return Measured(
         contest.name,
-        rank,
-        f"{1e3 * total:.2f}",
-        *(f"{spent[phase] / total:.0%}" for phase in ("products", "updates", "bookkeeping")),
-        f"{1 - sum(spent.values()) / total:.0%}",
-        f"{flops:.0f} ({flops / best[kind.name]:.0%})",
-        f"{traffic:.1f} ({traffic / best['copy']:.0%})",
-        f"{1e9 * spent['updates'] / size:.0f}",
-    ]
+        contest.rank,
+        problem.data.dtype.name,
+        total,
+        spent,
+        4 * values.size * contest.rank,
+        2 * stored,
+        sum(problem.data.shape),
+    )
 
 
 HEADER = [
@@ -126,21 +154,20 @@ HEADER = [
     "products: GB/s of X read (of a copy's)",
     "updates: ns a row",
 ]
+MACHINE = "the machine"
 
 
 def tables() -> list[Table]:
-    tasks = [Task(row.title, partial(attend, row)) for row in ROWS if row.name in NAMES]
-    return [Table("phases", HEADER, tasks, 8, write=written)]
-
-
-def attend(row: Row) -> dict:
-    best = limits()
-    return {"lines": [measure(row.contest(), best)], "best": best}
+    tasks = [Task(row.title, partial(measure, row)) for row in ROWS if row.name in NAMES]
+    return [Table("phases", HEADER, [Task(MACHINE, limits), *tasks], 5, write=written)]
 
 
 def written(outcomes: list[Outcome]) -> str:
-    """The table, and the limits of the machine: the best that any row saw."""
-    seen = [value["best"] for value in values(outcomes).values()]
-    most = {name: max(best[name] for best in seen) for name in ("float64", "float32", "copy")}
-    peak = f"{most['float64']:.0f} GFLOP/s in float64 and {most['float32']:.0f} in float32, 2000 × 2000 matrices"
-    return f"Large products: {peak}; a copy: {most['copy']:.0f} GB/s.\n\n{rows(HEADER, outcomes)}"
+    """The table, and the limits of the machine."""
+    machine, *others = outcomes
+    if machine.failure:
+        return f"The limits of the machine are not known: {machine.failure}."
+    best = machine.value
+    peak = f"{best['float64']:.0f} GFLOP/s in float64 and {best['float32']:.0f} in float32, 2000 × 2000 matrices"
+    told = [one if one.failure else one._replace(value=[Measured(*one.value).line(best)]) for one in others]
+    return f"Large products: {peak}; a copy: {best['copy']:.0f} GB/s.\n\n{rows(HEADER, told)}"

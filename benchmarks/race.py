@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 from functools import partial
+from itertools import islice
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -59,7 +60,7 @@ def written(outcomes: list[Outcome]) -> str:
         for name, value in found.items()
         if any(name.startswith(f"{text}, ") for text in TEXTS)
     ]  # fmt: skip
-    draw({row.name: heat_of(found[row.title]["heat"]) for row in drawn(found)}, "docs/race.png")
+    draw(panels({row.name: found[row.title]["heat"] for row in drawn(found)}), "docs/race.png")
     told = mean([ratio for some in of_texts for ratio in some]) if of_texts else "no data"
     return f"{rows(HEADER, outcomes)}\n\nGeometric mean over the {len(of_texts)} rows of texts: {told} (asked: 5)."
 
@@ -70,8 +71,13 @@ def drawn(found: dict) -> list[Row]:
     return [first[name] for name in DRAWN if name in first]
 
 
-def heat_of(stored: dict) -> Heat:
-    return Heat(stored["target"], {side: Curve(**curve) for side, curve in stored["curves"].items()})
+def panels(stored: dict[str, dict]) -> dict[str, Heat]:
+    """Heats out of JSON, by their titles: as many as fill the rows of a picture."""
+    heats = {
+        name: Heat(heat["target"], {side: Curve(**curve) for side, curve in heat["curves"].items()})
+        for name, heat in stored.items()
+    }
+    return dict(islice(heats.items(), len(heats) - len(heats) % 3 if len(heats) > 3 else None))
 
 
 def compete(contest: Contest, row: Row, further: dict[str, Side]) -> list[Heat]:
@@ -132,7 +138,7 @@ def draw(heats: dict[str, Heat], picture: str) -> None:
     columns = min(3, len(heats))
     height = -(-len(heats) // columns)
     figure, axes = plt.subplots(height, columns, figsize=(4.2 * columns, 3.2 * height), squeeze=False)
-    for axis, (name, heat) in zip(axes.flat, heats.items(), strict=False):
+    for axis, (name, heat) in zip(axes.flat, heats.items(), strict=True):
         best = min(min(curve.objectives) for curve in heat.curves.values())
         for side, curve in heat.curves.items():
             above = np.array(curve.objectives) / best - 1

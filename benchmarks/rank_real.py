@@ -21,7 +21,7 @@ from .rank_rules import Curves, of_starts, picks
 from .runs import Outcome, Table, Task, failures, values
 from .scale import sized
 
-N_SEARCHES = sized(2, 1)  # seeds
+N_SEARCHES = 1  # seeds
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ def tumours() -> np.ndarray:
 
 
 def words(name: str, least: int = 20) -> sparse.csr_array:
-    """Counts of the words that stand in so many documents."""
-    X = counts(name)
+    """Counts of the words that stand in so many documents, of every other document."""
+    X = counts(name)[::2]
     return X[:, np.flatnonzero(X.astype(bool).sum(axis=0) >= least)]
 
 
@@ -113,10 +113,10 @@ ROWS = [
         15,
         alike=True,
     ),
-    Row("classic3", lambda: words("classic3"), "kl", (3,), "collections", 16),
-    Row("k1b", lambda: words("k1b"), "kl", (6,), "classes", 16),
+    Row("classic3, half of the documents", lambda: words("classic3"), "kl", (3,), "collections", 10),
+    Row("k1b, half of the documents", lambda: words("k1b"), "kl", (6,), "classes", 12),
     Row("primary school", pupils, "kl", (10, 11), "classes, and teachers", 16),
-    Row("primary school, by time", contacts, "kl", (10, 11), "classes, and teachers", 16),
+    Row("primary school, by time", contacts, "kl", (10, 11), "classes, and teachers", 14),
     Row("football", football, "kl", (11, 12), "conferences, and independents", 16),
     Row("zoo", zoo, "frobenius", (7,), "types of animals"),
     Row("pbmc3k, half of the cells, 1000 genes", cells, "kl", (8, 9), "types of cells", 16),
@@ -166,7 +166,7 @@ def searched(row: Row, X, method, seed: int) -> RankSelection:
 OTHERS = ("silhouette of starts", "elbow", "cophenetic, largest", "IC1", "BIC")
 HEADER = ["data", "size", "loss", "known", "**select_rank**", "by blocks", "predicts best", "window"]
 ABOUT = (
-    f"Data with a known number of something; right numbers are bold. `select_rank` with {N_SEARCHES} seeds. Where "
+    f"Data with a known number of something; right numbers are bold. `select_rank` with {N_SEARCHES} seed. Where "
     "neighbours are alike, also with blocks of them left out, `Speckled(blocks=True)`."
 )
 

@@ -18,7 +18,7 @@ from partwise.selection.setting import Setting, seeds
 
 from .scale import sized
 
-N_STARTS = sized(4, 2)
+N_STARTS = sized(3, 2)
 
 
 @dataclass(frozen=True)
