@@ -30,12 +30,12 @@ from .runs import values as values_of
 from .scale import sized
 from .semf import median_of
 
-SEEDS, STARTS = sized((4, 20), (1, 2))
+SEEDS, STARTS = sized((2, 20), (1, 2))
 SETTINGS = {"max_iter": sized(3000, 30)}
 FACE = (112, 92)
 STAGES = {"entries": "closed form", "closed form": "closed form", "nuclear": "nuclear", "doubly nonnegative": "dnn"}
 SIDES, GRADIENTS = sized(((30, 60, 120), 2), ((10,), 1))
-CAP = 30  # seconds for each answer of cvxpy
+CAP = 20  # seconds for each answer of cvxpy
 TOLERANCE = 1e-4  # of both its solvers; their bounds are then about as near as ours are asked to be
 PEERS = {
     "SCS": {"solver": "SCS", "eps": TOLERANCE},

@@ -23,7 +23,7 @@ from .data import Absent
 from .runs import Table, Task
 from .scale import sized
 
-STEPS = sized(6, 2)  # iterations timed, after two that are not
+STEPS = sized(5, 2)  # iterations timed, after two that are not
 DOUBLINGS = sized(3, 2)  # sizes in a series, each twice the one before
 
 

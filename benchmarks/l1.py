@@ -35,8 +35,8 @@ EVERYTHING: dict[str, Callable] = (
     | {name: lambda name=name, key=key: data.array(name, key) for name, key in ARRAYS.items()}
     | {"samson": lambda: data.array("samson", "cube")}
 )
-SEEDS = sized(3, 1)
-BINARY_SEEDS = sized(10, 1)
+SEEDS = sized(2, 1)
+BINARY_SEEDS = sized(6, 1)
 OUTLIERS = [(rank, share) for rank in (5, 10, 20) for share in (0.05, 0.1, 0.2)]
 FLIPS = [(5, 0.1), (8, 0.1), (10, 0.08)]
 STARTS = ["smooth-l1", "greedy-l1", "least squares", "random"]

@@ -29,7 +29,7 @@ from .scale import sized
 
 COLUMNS, RANK = 2500, 10
 HEIGHT, MANY = sized((16_000, 100), (200, 10))  # rows of a block for two workers, and blocks of one row
-GIGABYTES = float(os.environ.get("PARTWISE_LARGE_GB", sized("8", "0.02")))
+GIGABYTES = float(os.environ.get("PARTWISE_LARGE_GB", sized("6", "0.02")))
 EVERY = {"missing": None, "mask": None, "weights": None}
 
 WRITE = """
@@ -161,7 +161,7 @@ def planted_counts() -> sparse.csr_array:
 STREAMS = {
     "generated": planted,
     "generated counts": planted_counts,
-    "mnist": lambda: images("mnist"),
+    "mnist, 20000 images": lambda: images("mnist")[:20_000],
     "news20": lambda: stored("news20").astype(float),
 }
 LOSSES = {"frobenius": losses.Frobenius(), "kullback-leibler": losses.KL()}

@@ -29,11 +29,11 @@ from .data import archive, few
 from .runs import Table, Task
 from .scale import sized
 
-SEEDS = sized(3, 1)
+SEEDS = sized(2, 1)
 STARTS = sized(2, 1)
 ROUNDS = sized(20, 1)  # of imputation around scikit-learn's NMF
 STEPS = {"masked MU": sized(200, 3), "ours": sized(1000, 5)}
-PATIENCE = sized(8.0, 0.2)  # seconds of each way to write an iteration
+PATIENCE = sized(5.0, 0.2)  # seconds of each way to write an iteration
 
 
 # -- data ------------------------------------------------------------------------------------------------

@@ -32,10 +32,10 @@ THREE = [5, 15, 5]
 DIGITS = sized(5000, 300)
 # data, groups, sparsities, seconds for each side
 RACES = {
-    "orl, mean sparsity 0.6": ("orl", [RANK], [0.6], sized(5, 0.5)),
-    "orl, groups 5, 15, 5 at 0.2, 0.5, 0.8": ("orl", THREE, [0.2, 0.5, 0.8], sized(5, 0.5)),
-    "cbcl, mean sparsity 0.6": ("cbcl", [RANK], [0.6], sized(3, 0.5)),
-    "mnist (5000), mean sparsity 0.6": ("mnist", [RANK], [0.6], sized(4, 0.5)),
+    "orl, mean sparsity 0.6": ("orl", [RANK], [0.6], sized(3, 0.5)),
+    "orl, groups 5, 15, 5 at 0.2, 0.5, 0.8": ("orl", THREE, [0.2, 0.5, 0.8], sized(3, 0.5)),
+    "cbcl, mean sparsity 0.6": ("cbcl", [RANK], [0.6], sized(2, 0.5)),
+    "mnist (5000), mean sparsity 0.6": ("mnist", [RANK], [0.6], sized(2, 0.5)),
 }
 FIGURE = {
     "mean sparsity 0.4": ([RANK], [0.4]),
@@ -216,7 +216,7 @@ def draw_faces(shown: dict) -> None:
             ax.imshow(part.reshape(112, 92), cmap="gray_r", vmin=0)
             ax.axis("off")
     for ax, (_, (_, groups)) in zip(below.subplots(1, len(shown)), shown.items(), strict=True):
-        for colour, own in zip(COLOURS, groups, strict=True):
+        for colour, own in zip(COLOURS, groups, strict=False):
             ax.vlines(own, 0, 1, color=colour, lw=2)
             ax.plot(own.mean(), 1.15, "v", color=colour)
         ax.set(xlim=(0, 1), ylim=(0, 1.4), yticks=[], xlabel="sparsity of each part; triangles: means of the groups")

@@ -18,7 +18,7 @@ from .scale import sized
 
 STARTS = sized(20, 2)
 ITERATIONS = sized(200, 3)
-DOCUMENTS, LEAST = sized((2000, 3), (100, 1))
+DOCUMENTS, LEAST = sized((1500, 3), (100, 1))
 RANK = sized(20, 4)
 ABOVE = 1.001  # times the other's objective
 TEXTS = {

@@ -18,7 +18,7 @@ from .runs import Outcome, Table, Task, rows, values
 from .scale import sized
 
 STARTS = sized(2, 1)
-LIMIT = sized(4.0, 0.2)  # seconds
+LIMIT = sized(3.0, 0.2)  # seconds
 SOLVERS = ("auto", "newton_kl", "mu")
 HEADER = ["data", "size", "rank", "relative divergence", *(f"`{name}`, s" for name in SOLVERS)]
 HEADER += ["their CCD, s", "their Multiplicative, s"]
