@@ -99,7 +99,7 @@ def tables() -> list[Table]:
     every = [(f"{loss}, {storage}", loss, storage) for loss, storage in product(LOSSES, STORAGES)]
     times = [Task(name, partial(time_lines, loss, storage)) for name, loss, storage in every]
     peaks = [Task(name, partial(memory_line, loss, storage)) for name, loss, storage in every]
-    return [Table("time", TIME_HEADER, times, 6, TIME), Table("memory", MEMORY_HEADER, peaks, 4, MEMORY)]
+    return [Table("time", TIME_HEADER, times, 5, TIME), Table("memory", MEMORY_HEADER, peaks, 3, MEMORY)]
 
 
 def of_storage(sizes: dict[str, tuple], storage: str) -> tuple:

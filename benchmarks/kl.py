@@ -29,7 +29,7 @@ HEADER = [
 
 def tables() -> list[Table]:
     tasks = [Task(row.title, partial(attend, row)) for row in KL_ROWS]
-    return [Table("divergences", HEADER, tasks, 30, write=written)]
+    return [Table("divergences", HEADER, tasks, 20, write=written)]
 
 
 def attend(row: Row) -> dict:

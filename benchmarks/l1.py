@@ -45,7 +45,7 @@ STARTS = ["smooth-l1", "greedy-l1", "least squares", "random"]
 def tables() -> list[Table]:
     return [
         Table(
-            "costs", COST_HEADER, [Task(name, partial(costs, name)) for name in TEXTS], 25,
+            "costs", COST_HEADER, [Task(name, partial(costs, name)) for name in TEXTS], 15,
             "What a sweep over both factors costs.",
         ),
         Table(
@@ -62,7 +62,7 @@ def tables() -> list[Table]:
         ),
         Table(
             "words", ["rank", "**smooth-l1** (the default)", *STARTS[1:]],
-            [Task(f"rank {rank}", partial(words, rank)) for rank in (6, 20)], 30,
+            [Task(f"rank {rank}", partial(words, rank)) for rank in (6, 20)], 20,
             "Words of k1b: the relative L1 error from several starts.",
         ),
         Table(

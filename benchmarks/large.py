@@ -29,7 +29,7 @@ from .scale import sized
 
 COLUMNS, RANK = 2500, 10
 HEIGHT, MANY = sized((16_000, 100), (200, 10))  # rows of a block for two workers, and blocks of one row
-GIGABYTES = float(os.environ.get("PARTWISE_LARGE_GB", sized("6", "0.02")))
+GIGABYTES = float(os.environ.get("PARTWISE_LARGE_GB", sized("4", "0.02")))
 EVERY = {"missing": None, "mask": None, "weights": None}
 
 WRITE = """
@@ -229,7 +229,7 @@ def tables() -> list[Table]:
     streams = [Task(f"{name}, {beta_loss}", partial(mini_batches, name, beta_loss)) for name, beta_loss in kinds]
     about = f"Mini-batches, {SEEDS} seed; the batch solver has {BATCH} iterations."
     return [
-        Table("out of core", ["out of core", "measured", "asked"], [Task("a file", out_of_core)], 60),
+        Table("out of core", ["out of core", "measured", "asked"], [Task("a file", out_of_core)], 45),
         Table("blocks", ["blocks", "measured", "asked"], [Task("blocks", a_block)], 30),
-        Table("streams", HEADER, streams, 30, about),
+        Table("streams", HEADER, streams, 20, about),
     ]

@@ -32,8 +32,8 @@ THREE = [5, 15, 5]
 DIGITS = sized(5000, 300)
 # data, groups, sparsities, seconds for each side
 RACES = {
-    "orl, mean sparsity 0.6": ("orl", [RANK], [0.6], sized(3, 0.5)),
-    "orl, groups 5, 15, 5 at 0.2, 0.5, 0.8": ("orl", THREE, [0.2, 0.5, 0.8], sized(3, 0.5)),
+    "orl, mean sparsity 0.6": ("orl", [RANK], [0.6], sized(2, 0.5)),
+    "orl, groups 5, 15, 5 at 0.2, 0.5, 0.8": ("orl", THREE, [0.2, 0.5, 0.8], sized(2, 0.5)),
     "cbcl, mean sparsity 0.6": ("cbcl", [RANK], [0.6], sized(2, 0.5)),
     "mnist (5000), mean sparsity 0.6": ("mnist", [RANK], [0.6], sized(2, 0.5)),
 }
@@ -55,9 +55,9 @@ def tables() -> list[Table]:
     kinds = itertools.product(sizes, ("standard_normal", "standard_exponential"))
     projections = [Task(f"{m} × {rank}, {kind}", partial(projection, m, rank, kind)) for (m, rank), kind in kinds]
     return [
-        Table("projection", COSTS, projections, 3, "**What the exact projection costs**, five groups.", write_costs),
-        Table("race", HEADER, [Task(name, partial(raced, name)) for name in RACES], 45, title, write_races),
-        Table("faces", FACES, [Task("orl", faces)], 30, "**The parts of the picture.**"),
+        Table("projection", COSTS, projections, 2, "**What the exact projection costs**, five groups.", write_costs),
+        Table("race", HEADER, [Task(name, partial(raced, name)) for name in RACES], 36, title, write_races),
+        Table("faces", FACES, [Task("orl", faces)], 12, "**The parts of the picture.**"),
     ]
 
 

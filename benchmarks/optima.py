@@ -48,7 +48,7 @@ ABOUT = (
 
 def tables() -> list[Table]:
     tasks = [Task(name, partial(measured, name)) for name in TEXTS]
-    return [Table("local optima", HEADER, tasks, 50, ABOUT)]
+    return [Table("local optima", HEADER, tasks, 35, ABOUT)]
 
 
 def sample(X) -> sparse.csr_array:

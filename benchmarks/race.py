@@ -41,7 +41,7 @@ DRAWN = ["orl", "cbcl", "mnist, sparse", "news20, tf-idf", "tdt2, tf-idf", "k1b,
 
 def tables() -> list[Table]:
     tasks = [Task(row.title, partial(attend, row)) for row in ROWS]
-    return [Table("least squares", HEADER, tasks, 20, write=written)]
+    return [Table("least squares", HEADER, tasks, 18, write=written)]
 
 
 def attend(row: Row) -> dict:

@@ -189,4 +189,4 @@ def written(outcomes: list[Outcome]) -> str:
 def tables() -> list[Table]:
     planted = [Task(name, partial(suite, name)) for name in SUITES]
     planted += [Task(NOTHING, nothing), Task(PAIRS, pairs), Task(COST, news20_ratio)]
-    return [Table("planted", [], planted, 60, PLANTED, written), rank_real.known_table()]
+    return [Table("planted", [], planted, 25, PLANTED, written), rank_real.known_table()]

@@ -220,4 +220,4 @@ def written(outcomes: list[Outcome]) -> str:
 
 
 def known_table() -> Table:
-    return Table("known numbers", [], [Task(row.name, partial(measured, row)) for row in ROWS], 20, ABOUT, written)
+    return Table("known numbers", [], [Task(row.name, partial(measured, row)) for row in ROWS], 12, ABOUT, written)

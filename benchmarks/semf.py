@@ -63,12 +63,12 @@ def tables() -> list[Table]:
     samples = f"3 nonzeros, 20 dB, means over {SEEDS} runs (scikit-learn: {SLOW_SEEDS})"
     faces_title = f"**Section 4.3: ORL faces in 25 parts, means over {FACE_SEEDS} runs of the feasible factors.**"
     return [
-        Table("iterations", COSTS, tasks(iteration, ITERATIONS), 5, "**What an iteration costs.**"),
+        Table("iterations", COSTS, tasks(iteration, ITERATIONS), 4, "**What an iteration costs.**"),
         Table("projections", ["structure", "cost"], tasks(projection, STATED), 1.5, PROJECTIONS),
-        Table("Swimmer", SWIMMERS, tasks(swimmers, SETS), 15, "**Section 4.4: Swimmer.**", write_swimmers),
-        Table("faces", FACES, [Task(f"{share:.0%}", partial(faces, share)) for share in SHARES], 40, faces_title),
+        Table("Swimmer", SWIMMERS, tasks(swimmers, SETS), 10, "**Section 4.4: Swimmer.**", write_swimmers),
+        Table("faces", FACES, [Task(f"{share:.0%}", partial(faces, share)) for share in SHARES], 25, faces_title),
         Table(
-            "penalties", [], [Task(name, partial(exact_share, *pair)) for name, pair in EXACT_TASKS.items()], 20,
+            "penalties", [], [Task(name, partial(exact_share, *pair)) for name, pair in EXACT_TASKS.items()], 8,
             "**Section 4.1: runs that find an exact factorization.**", write_penalties,
         ),
         Table(

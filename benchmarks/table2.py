@@ -75,7 +75,7 @@ HEADER = [
 def tables() -> list[Table]:
     tasks = [Task(f"{one.name}, rank {one.rank}, {one.error}", partial(measured, one)) for one in ENTRIES]
     about = f"Means over {STARTS} random starts."
-    return [Table("seconds", HEADER, tasks, 12, about)]
+    return [Table("seconds", HEADER, tasks, 7, about)]
 
 
 def measured(entry: Entry) -> list[list]:

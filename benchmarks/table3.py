@@ -79,7 +79,7 @@ def history(X: np.ndarray, rank: int, solver: str, *, seed=0, target=0.0, limit=
 
 def tables() -> list[Table]:
     tasks = [Task(f"{entry.name}, rank {entry.rank}", partial(measured, entry)) for entry in ENTRIES]
-    return [Table("seconds", HEADER, tasks, 20, f"Means over {STARTS} random starts.", written)]
+    return [Table("seconds", HEADER, tasks, 15, f"Means over {STARTS} random starts.", written)]
 
 
 def measured(entry: Entry) -> dict:

@@ -392,10 +392,10 @@ def tables() -> list[Table]:
     planted = [Task(f"{name}, rank {rank}", partial(recovery, name, rank)) for name, rank in kinds]
     races = [Task(f"{row.name}, rank {row.rank}", partial(heat, row)) for row in ROWS]
     return [
-        Table("race", RACE, races, 25),
-        Table("default settings", DEFAULTS, [Task(name, partial(defaults, name)) for name in CASES], 12),
-        Table("phases", PHASES, [Task(name, partial(phases, name)) for name in PHASED], 12, write=write_phases),
-        Table("planted", FOUND, planted, 12),
-        Table("symmetric", SYMMETRIC, [Task(name, partial(symmetric, name)) for name in ZEROS], 12),
+        Table("race", RACE, races, 20),
+        Table("default settings", DEFAULTS, [Task(name, partial(defaults, name)) for name in CASES], 6),
+        Table("phases", PHASES, [Task(name, partial(phases, name)) for name in PHASED], 6, write=write_phases),
+        Table("planted", FOUND, planted, 6),
+        Table("symmetric", SYMMETRIC, [Task(name, partial(symmetric, name)) for name in ZEROS], 6),
         Table("amino acids", ["amino acids", "measured", "asked"], [Task("amino acids", fluorescence)], 4),
     ]
