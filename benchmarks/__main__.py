@@ -20,6 +20,7 @@ PAGES = {
     "growth": "docs/growth.md",
     "table2": "docs/table2.md",
     "table3": "docs/table3.md",
+    "semf_costs": "docs/semf.md",
     "semf": "docs/semf.md",
     "mixed_norm": "docs/mixed_norm.md",
     "greedy": "docs/greedy.md",
