@@ -116,7 +116,7 @@ ROWS = [
     Row("classic3, half of the documents", lambda: words("classic3"), "kl", (3,), "collections", 10),
     Row("k1b, half of the documents", lambda: words("k1b"), "kl", (6,), "classes", 12),
     Row("primary school", pupils, "kl", (10, 11), "classes, and teachers", 16),
-    Row("primary school, by time", contacts, "kl", (10, 11), "classes, and teachers", 14),
+    Row("primary school, by time", contacts, "kl", (10, 11), "classes, and teachers", 12),
     Row("football", football, "kl", (11, 12), "conferences, and independents", 16),
     Row("zoo", zoo, "frobenius", (7,), "types of animals"),
     Row("pbmc3k, half of the cells, 1000 genes", cells, "kl", (8, 9), "types of cells", 16),

@@ -27,7 +27,7 @@ from .data import Absent
 from .pages import CODE, table
 from .scale import sized
 
-LIMIT = sized(400.0, 300.0)  # seconds for a row, after which it is stopped
+LIMIT = sized(240.0, 300.0)  # seconds for a row, after which it is stopped
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 
