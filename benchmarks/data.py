@@ -9,18 +9,11 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from partwise.datasets import local_archive, make_parts
 
+from .scale import QUICK
+
 
 class Absent(Exception):
     """The data set is not on this machine."""
-
-
-def loaded(entries):
-    """Entries with their data; those whose data are not here are named and left out."""
-    for entry in entries:
-        try:
-            yield entry, entry.load()
-        except Absent as error:
-            print(f"{entry.name}: {error}")
 
 
 def archive(name: str):
@@ -30,10 +23,21 @@ def archive(name: str):
     return path
 
 
+def few(X):
+    """All of X, or for a quick trial some rows and columns that are not empty."""
+    if not QUICK:
+        return X
+    if not sparse.issparse(X):
+        return X[:80]
+    X = X[:300]
+    X = X[:, np.flatnonzero(X.sum(axis=0) > 0)[:400]]
+    return sparse.csr_array(X[np.flatnonzero(X.sum(axis=1) > 0)])
+
+
 def images(name: str, dtype=np.float64) -> np.ndarray:
     """Pixels / 255, an image a row."""
     with np.load(archive(name)) as file:
-        pixels = file["images" if "images" in file else "faces"]
+        pixels = few(file["images" if "images" in file else "faces"])
     return (pixels.reshape(len(pixels), -1) / 255).astype(dtype)
 
 
@@ -49,14 +53,14 @@ def sparse_images(name: str) -> sparse.csr_array:
 
 
 def stored(name: str) -> sparse.csr_array:
-    return sparse.csr_array(sparse.load_npz(archive(name)))
+    return few(sparse.csr_array(sparse.load_npz(archive(name))))
 
 
 def counts(name: str):
     """Counts as they are: words, molecules, or the grey levels of images."""
     with np.load(archive(name)) as file:
         if "faces" in file:
-            return file["faces"].reshape(len(file["faces"]), -1).astype(np.float64)
+            return few(file["faces"].reshape(len(file["faces"]), -1).astype(np.float64))
     return stored(name).astype(np.float64)
 
 
@@ -64,7 +68,7 @@ def array(name: str, key: str) -> np.ndarray:
     """One array of an archive, its last dimension across."""
     with np.load(archive(name)) as file:
         X = file[key].astype(np.float64)
-    return np.maximum(X.reshape(-1, X.shape[-1]), 0)
+    return few(np.maximum(X.reshape(-1, X.shape[-1]), 0))
 
 
 def power(name: str) -> np.ndarray:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from typing import NamedTuple
 from unittest.mock import patch
 
@@ -17,30 +18,32 @@ from scipy import sparse
 
 import partwise as pw
 from docs import pictures
-from partwise.bench import machine
 from partwise.datasets import make_parts
 from partwise.oracles import cvx
 from partwise.solvers import Greedy, greedy
 from partwise.solvers.greedy import PathStep
 
 from . import data
-from .pages import ROOT, table
+from .pages import ROOT
+from .runs import Outcome, Table, Task, failures
+from .runs import values as values_of
+from .scale import sized
 from .semf import median_of
 
-SEEDS, STARTS = 8, 20
-SETTINGS = {"max_iter": 3000}
+SEEDS, STARTS = sized((3, 20), (1, 2))
+SETTINGS = {"max_iter": sized(3000, 30)}
 FACE = (112, 92)
 STAGES = {"entries": "closed form", "closed form": "closed form", "nuclear": "nuclear", "doubly nonnegative": "dnn"}
-SIDES, GRADIENTS = (30, 60, 120, 200), 3
-CAP = 120  # seconds for each answer of cvxpy
+SIDES, GRADIENTS = sized(((30, 60, 120), 2), ((10,), 1))
+CAP = 20  # seconds for each answer of cvxpy
 TOLERANCE = 1e-4  # of both its solvers; their bounds are then about as near as ours are asked to be
 PEERS = {
     "SCS": {"solver": "SCS", "eps": TOLERANCE},
     "Clarabel": {"solver": "CLARABEL", "tol_gap_abs": TOLERANCE, "tol_gap_rel": TOLERANCE, "tol_feas": TOLERANCE},
 }
-DRAWN = 10  # random starts in the picture
+DRAWN = sized(10, 2)  # random starts in the picture
 FLOOR = 1e-8  # of the picture
-BLOCKS = 10  # matrices of orthogonal parts
+BLOCKS = sized(10, 1)  # matrices of orthogonal parts
 FAILED = 1e-3
 
 
@@ -87,22 +90,26 @@ KINDS = [
 ]
 
 
-def run() -> str:
-    warnings.simplefilter("ignore")
-    kinds = list(available(KINDS))
-    pw.factorize(KINDS[2].make(0), 3, solver="greedy")  # compiles
-    blocks = [certificates(kinds), quality(kinds), exact(kinds), speed(), sizes(), examples(), bounds()]
-    return f"{machine()}\n\n" + "\n\n".join(blocks)
+def tables() -> list[Table]:
+    rough, fine = ([kind for kind in KINDS if kind.exact == exact] for exact in (False, True))
+    return [
+        Table("certificates", PROOFS, tasks(certificates, KINDS), 10, ABOUT_PROOFS),
+        Table("quality", QUALITY, tasks(quality, rough), 8, ABOUT_QUALITY),
+        Table("exact", EXACT, tasks(exact, fine), 8, ABOUT_EXACT),
+        Table("cvxpy", SPEED, [Task(f"{side} × {side}", partial(speed, side)) for side in SIDES], 25, ABOUT_SPEED),
+        Table("sizes", ["gradient", "time", "status", "gap"], [Task("10000 × 60", tall), Task("5000 × 5000", wide)], 15,
+              "**Larger ones**, the fifth part."),
+        Table("examples", ERRORS, [Task("examples", examples)], 20, "**Relative error at the true rank.**"),
+        Table("texts", [], [Task("orthogonal parts", orthogonal), Task("bounds", bounds)], 10, write=sentences),
+    ]  # fmt: skip
 
 
-def available(kinds: list[Kind]) -> Iterator[Kind]:
-    """Those whose data are here."""
-    for kind in kinds:
-        try:
-            kind.make(0)
-            yield kind
-        except data.Absent as error:
-            print(f"{kind.name}: {error}")
+def tasks(measure: Callable, kinds: list[Kind]) -> list[Task]:
+    return [Task(kind.name, partial(measure, kind)) for kind in kinds]
+
+
+def sentences(outcomes: list[Outcome]) -> str:
+    return "\n\n".join(values_of(outcomes).values()) + failures(outcomes)
 
 
 # -- certificates --------------------------------------------------------------------------------------
@@ -142,22 +149,21 @@ def gap(step: PathStep) -> float:
     return float(np.sqrt(step.bound / step.gain) - 1)
 
 
-def certificates(kinds: list[Kind]) -> str:
-    lines = []
-    for kind in kinds:
-        path: list[PathStep] = []
-        with watching() as steps:
-            for seed in range(SEEDS):
-                X = kind.make(seed)
-                result = pw.factorize(X, kind.rank, solver="greedy", random_state=seed, **SETTINGS)
-                check(result.path, energy(X))
-                path += result.path
-        lines.append([kind.name, " × ".join(map(str, X.shape)), kind.rank, *proofs(path, steps)])
-        print(lines[-1], flush=True)
-    header = ["data", "size", "parts", "steps", "closed", "open", "largest gap"]
-    header += ["by closed form, nuclear splitting, relaxation", "median step", "longest"]
-    title = f"**Steps that are proved**, of {SEEDS} runs each; the time is that of the oracle, without the polish."
-    return f"{title}\n\n" + table(header, lines)
+PROOFS = ["data", "size", "parts", "steps", "closed", "open", "largest gap"]
+PROOFS += ["by closed form, nuclear splitting, relaxation", "median step", "longest"]
+ABOUT_PROOFS = f"**Steps that are proved**, of {SEEDS} runs each; the time is that of the oracle, without the polish."
+
+
+def certificates(kind: Kind) -> list[list]:
+    path: list[PathStep] = []
+    pw.factorize(kind.make(0), 2, solver="greedy", random_state=0)  # compiles
+    with watching() as steps:
+        for seed in range(SEEDS):
+            X = kind.make(seed)
+            result = pw.factorize(X, kind.rank, solver="greedy", random_state=seed, **SETTINGS)
+            check(result.path, energy(X))
+            path += result.path
+    return [[kind.name, " × ".join(map(str, X.shape)), kind.rank, *proofs(path, steps)]]
 
 
 def proofs(path: list[PathStep], steps: list[tuple[float, str]]) -> list:
@@ -205,19 +211,17 @@ def ends(kind: Kind, seed: int, tol: float) -> Ends:
     return Ends(*errors, times["greedy"], times["starts"], times["bare"])
 
 
-def quality(kinds: list[Kind]) -> str:
-    lines = []
-    for kind in kinds:
-        if not kind.exact:
-            runs = [ends(kind, seed, 1e-4) for seed in range(SEEDS)]
-            lines.append([kind.name, *ratios(runs), *costs(runs)])
-            print(lines[-1], flush=True)
-    header = ["data", "greedy", "greedy without polish", f"one start ({SEEDS * STARTS} of them)"]
-    title = (
-        f"**Relative error over the best of {STARTS} random starts** (HALS, `tol=1e-4`), {SEEDS} matrices "
-        "each: median, and largest in brackets; and what greedy costs, medians."
-    )
-    return f"{title}\n\n" + table([*header, *COSTS], lines)
+QUALITY = ["data", "greedy", "greedy without polish", f"one start ({SEEDS * STARTS} of them)", *COSTS]
+ABOUT_QUALITY = (
+    f"**Relative error over the best of {STARTS} random starts** (HALS, `tol=1e-4`), {SEEDS} matrices each: median, "
+    "and largest in brackets; and what greedy costs, medians."
+)
+
+
+def quality(kind: Kind) -> list[list]:
+    ends(kind, 0, 1e-1)  # compiles
+    runs = [ends(kind, seed, 1e-4) for seed in range(SEEDS)]
+    return [[kind.name, *ratios(runs), *costs(runs)]]
 
 
 def ratios(runs: list[Ends]) -> list[str]:
@@ -236,23 +240,21 @@ def costs(runs: list[Ends]) -> list[str]:
     return [f"{share:.2f}", f"{STARTS * share:.0f}", f"{STARTS * bare:.1f}"]
 
 
-def exact(kinds: list[Kind]) -> str:
-    lines = []
-    for kind in kinds:
-        if kind.exact:
-            runs = [ends(kind, seed, 1e-8) for seed in range(SEEDS)]
-            best, worst = (max(of(end.starts) for end in runs) for of in (np.min, np.max))
-            errors = max(end.greedy for end in runs), max(end.pure for end in runs), best, worst
-            missed = sum(int((end.starts > 1e-6).sum()) for end in runs)
-            cells = [*(f"{error:.1e}" for error in errors), f"{missed} of {SEEDS * STARTS}"]
-            lines.append([kind.name, *cells, *costs(runs)])
-            print(lines[-1], flush=True)
-    header = ["data", "greedy", "greedy without polish", f"best of {STARTS} starts", "worst start", "starts above 1e-6"]
-    title = (
-        f"**Parts that fit exactly**, `tol=1e-8`: the largest relative error over {SEEDS} matrices, and what greedy "
-        "costs, medians."
-    )
-    return f"{title}\n\n" + table([*header, *COSTS], lines)
+EXACT = ["data", "greedy", "greedy without polish", f"best of {STARTS} starts", "worst start", "starts above 1e-6"]
+EXACT += COSTS
+ABOUT_EXACT = (
+    f"**Parts that fit exactly**, `tol=1e-8`: the largest relative error over {SEEDS} matrices, and what greedy costs, "
+    "medians."
+)
+
+
+def exact(kind: Kind) -> list[list]:
+    ends(kind, 0, 1e-1)  # compiles
+    runs = [ends(kind, seed, 1e-8) for seed in range(SEEDS)]
+    best, worst = (max(of(end.starts) for end in runs) for of in (np.min, np.max))
+    errors = max(end.greedy for end in runs), max(end.pure for end in runs), best, worst
+    missed = sum(int((end.starts > 1e-6).sum()) for end in runs)
+    return [[kind.name, *(f"{error:.1e}" for error in errors), f"{missed} of {SEEDS * STARTS}", *costs(runs)]]
 
 
 # -- speed ---------------------------------------------------------------------------------------------
@@ -297,42 +299,33 @@ def capped(B: np.ndarray, options: dict) -> tuple[float, float] | None:
         process.join()
 
 
-def speed() -> str:
-    try:
-        import cvxpy  # noqa: F401, PLC0415  # optional
-    except ImportError:
-        return "The race with cvxpy needs cvxpy, which is not here."
-    lines, gone = [], set()
-    for side in SIDES:
-        gradients = [gradient(side, side, seed) for seed in range(GRADIENTS)]
-        atoms = [pw.oracles.rank_one(Q) for Q in gradients]
-        own = [median_of(partial(pw.oracles.rank_one, Q), 5) for Q in gradients]
-        stages = ", ".join(dict.fromkeys(atom.stage for atom in atoms))
-        line = [f"{side} × {side}", f"{1e3 * np.median(own):.0f} ms", f"{max(atom.gap for atom in atoms):.0e}", stages]
-        for name, options in PEERS.items():
-            line += against(name, options, list(zip(gradients, atoms, own, strict=True)), gone)
-        lines.append(line)
-        print(lines[-1], flush=True)
-    header = ["gradient", "partwise", "gap", "stage"]
-    for name in PEERS:
-        header += [name, "gap", "ratio"]
-    title = (
-        "**A bound for the same gradient**: `oracles.rank_one` against the doubly nonnegative relaxation by cvxpy "
-        f"with a tolerance of {TOLERANCE:.0e}; medians over {GRADIENTS} gradients, the largest gap that was left, and "
-        f"how many times longer cvxpy takes. A solver that needed more than {CAP} s is not run on larger ones."
-    )
-    return f"{title}\n\n" + table(header, lines)
+SPEED = ["gradient", "partwise", "gap", "stage", *(cell for name in PEERS for cell in (name, "gap", "ratio"))]
+ABOUT_SPEED = (
+    "**A bound for the same gradient**: `oracles.rank_one` against the doubly nonnegative relaxation by cvxpy with a "
+    f"tolerance of {TOLERANCE:.0e}; medians over {GRADIENTS} gradients, the largest gap that was left, and how many "
+    f"times longer cvxpy takes, which is stopped after {CAP} s."
+)
 
 
-def against(name: str, options: dict, cases: list[tuple], gone: set[str]) -> list[str]:
-    """Seconds, gap and ratio of one solver of cvxpy; it is `gone` from the first gradient on that takes too long."""
+def speed(side: int) -> list[list]:
+    if not find_spec("cvxpy"):
+        raise data.Absent("cvxpy is not installed")
+    gradients = [gradient(side, side, seed) for seed in range(GRADIENTS)]
+    atoms = [pw.oracles.rank_one(Q) for Q in gradients]
+    own = [median_of(partial(pw.oracles.rank_one, Q), 5) for Q in gradients]
+    stages = ", ".join(dict.fromkeys(atom.stage for atom in atoms))
+    line = [f"{side} × {side}", f"{1e3 * np.median(own):.0f} ms", f"{max(atom.gap for atom in atoms):.0e}", stages]
+    for options in PEERS.values():
+        line += against(options, list(zip(gradients, atoms, own, strict=True)))
+    return [line]
+
+
+def against(options: dict, cases: list[tuple]) -> list[str]:
+    """Seconds, gap and ratio of one solver of cvxpy; the first gradient that takes too long is the last."""
     found = []
     for Q, atom, own in cases:
-        if name in gone:
-            return ["not run", "", ""]
         known = capped(square(Q), options)
         if known is None:
-            gone.add(name)
             return [f"> {CAP} s", "", f"> {CAP / own:.0f}"]
         bound, seconds = known
         assert bound >= -atom.value * (1 - 1e-9), "the bound of cvxpy lies below a value"
@@ -341,16 +334,19 @@ def against(name: str, options: dict, cases: list[tuple], gone: set[str]) -> lis
     return [f"{np.median(seconds):.1f} s", f"{max(gaps):.0e}", f"{np.median(ratio):.0f}"]
 
 
-def sizes() -> str:
+def tall() -> list[list]:
     """Where proofs end."""
-    Q = gradient(10_000, 60, 0)
+    Q = gradient(sized(10_000, 100), 60, 0)
     atom, seconds = pw.oracles.rank_one(Q), median_of(partial(pw.oracles.rank_one, Q), 3)
-    lines = [["10000 × 60, planted", f"{seconds:.2f} s", atom.status, f"{atom.gap:.0e}"]]
-    X = sparse.random_array((5000, 5000), density=0.01, rng=np.random.default_rng(0), format="csr")
+    return [["10000 × 60, planted", f"{seconds:.2f} s", atom.status, f"{atom.gap:.0e}"]]
+
+
+def wide() -> list[list]:
+    n = sized(5000, 100)
+    X = sparse.random_array((n, n), density=0.01, rng=np.random.default_rng(0), format="csr")
     with watching() as steps:
         result = pw.factorize(X, 5, solver="greedy", random_state=0)
-    lines.append(["5000 × 5000, 1% nonzero, uniform", f"{steps[4][0]:.2f} s", result.path[4].status, ""])
-    return "**Larger ones**, the fifth part.\n\n" + table(["gradient", "time", "status", "gap"], lines)
+    return [["5000 × 5000, 1% nonzero, uniform", f"{steps[4][0]:.2f} s", result.path[4].status, ""]]
 
 
 # -- the examples of the slides ------------------------------------------------------------------------
@@ -397,7 +393,12 @@ def curves(example: Example, ranks: range) -> dict[str, np.ndarray]:
     }
 
 
-def examples() -> str:
+ERRORS = ["data", *(f"greedy{how}" for how in (" without polish", ", then alternating", " with polish"))]
+ERRORS += [f"{DRAWN} random starts"]
+
+
+def examples() -> list[list]:
+    """The lines, and the picture."""
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     lines, axes = [], figure.subplots(1, 3, sharey=True)
     for axis, example in zip(axes, three(), strict=True):
@@ -411,9 +412,7 @@ def examples() -> str:
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=10)
     figure.savefig(ROOT / "docs" / "greedy_slides.png", dpi=110)
     pictures.stamp("greedy_slides.png")
-    header = ["data", *(f"greedy{how}" for how in (" without polish", ", then alternating", " with polish"))]
-    known = table([*header, f"{DRAWN} random starts"], lines)
-    return f"**Relative error at the true rank.**\n\n{known}\n\n{orthogonal()}"
+    return lines
 
 
 def draw(axis, example: Example, ranks: range, errors: dict[str, np.ndarray]) -> None:

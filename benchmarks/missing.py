@@ -4,7 +4,6 @@ planted parts found again, and what an iteration costs by either way to write it
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +16,6 @@ from sklearn.decomposition import NMF
 
 import partwise as pw
 from partwise import kernels
-from partwise.bench import machine
 from partwise.data.observed import observed
 from partwise.kernels.records import PerRow
 from partwise.metrics import match_components
@@ -27,12 +25,15 @@ from partwise.solvers import HALS, MU, Newton
 from partwise.solvers.block import BlockDescent, Update
 from partwise.structures import NonNegative
 
-from .pages import table
-from .tensors import archive, in_a_process
+from .data import archive, few
+from .runs import Table, Task
+from .scale import sized
 
-SEEDS = 5
-ROUNDS = 20  # of imputation around scikit-learn's NMF
-STEPS = {"masked MU": 200, "ours": 1000}
+SEEDS = sized(3, 1)
+STARTS = sized(2, 1)
+ROUNDS = sized(20, 1)  # of imputation around scikit-learn's NMF
+STEPS = {"masked MU": sized(200, 3), "ours": sized(1000, 5)}
+PATIENCE = sized(5.0, 0.2)  # seconds of each way to write an iteration
 
 
 # -- data ------------------------------------------------------------------------------------------------
@@ -47,7 +48,7 @@ class Holed(NamedTuple):
     values: np.ndarray
 
 
-def ratings(rank: int = 10, shape: tuple[int, int] = (20000, 5000), share: float = 0.01) -> Holed:
+def ratings(rank: int = 10, shape: tuple[int, int] = sized((20000, 5000), (300, 200)), share: float = 0.01) -> Holed:
     """A hundredth of the entries of a planted matrix, with noise, about 1 to 10; a tenth of these is held out."""
     rng = np.random.default_rng(0)
     W, H = (rng.gamma(1.0, size=(dim, rank)) for dim in shape)
@@ -69,7 +70,7 @@ def holed(X: np.ndarray, share: float = 0.3) -> Holed:
 
 def faces() -> Holed:
     with np.load(archive("cbcl")) as file:
-        return holed(file["faces"].reshape(len(file["faces"]), -1) / 255)
+        return holed(few(file["faces"].reshape(len(file["faces"]), -1) / 255))
 
 
 def cells() -> Holed:
@@ -77,7 +78,7 @@ def cells() -> Holed:
     with np.load(archive("pbmc3k")) as file:
         counts = sparse.csr_array((file["data"].astype(float), file["indices"], file["indptr"]), shape=file["shape"])
     most = np.sort(np.argsort(-counts.sum(axis=0))[:2000])
-    return holed(counts[:, most].toarray())
+    return holed(few(counts[:, most].toarray()))
 
 
 @dataclass(frozen=True)
@@ -183,10 +184,8 @@ def held_out(given: Holed, W, H, row: Row) -> float:
     return float(np.sqrt(mean)) if row.loss == "frobenius" else mean
 
 
-def hold_out(number: int) -> list[list]:
+def hold_out(row: Row) -> list[list]:
     """One row: every way as a whole call."""
-    warnings.simplefilter("ignore")
-    row = ROWS[number]
     given = row.load()
     ours(given, row)  # compiled
     found = {}
@@ -225,16 +224,14 @@ def to_objective(given: Holed, W, H, row: Row) -> float:
 # -- to the objective of multiplicative updates ------------------------------------------------------------
 
 
-def race(number: int) -> list[list]:
+def race(row: Row) -> list[list]:
     """Iterations and seconds of the solvers to what `mu` reaches in 200 iterations, from the same start."""
-    warnings.simplefilter("ignore")
-    row = ROWS[number]
     given = row.load()
     problem = pose_observed(
         False, observed(given.X, given.missing), resolve("loss", row.loss), [NonNegative()] * 2, row.rank
     )
     ratios, steps = [], []
-    for seed in range(3):
+    for seed in range(STARTS):
         W, H = pw.init.Random()(problem, np.random.RandomState(seed))
         call = partial(pw.factorize, given.X, row.rank, loss=row.loss, missing=given.missing, init=(W, H.T), tol=0)
         call(max_iter=2)
@@ -293,14 +290,13 @@ HIDDEN |= {"segments of rows": in_segments, "blocks": in_blocks}
 def found_again(task: tuple[str, int, str]) -> tuple[int, float, float]:
     """In how many of the seeds all parts have cosines of 0.99 or more in both factors; the median over seeds of the
     error of hidden entries over that of the planted model; and what it is at least, about, with as many parameters."""
-    warnings.simplefilter("ignore")
     loss, rank, name = task
     hits, errors = 0, []
     for seed in range(SEEDS):
         rng = np.random.default_rng(seed)
         W, H, Y, X = planted(loss, rank, rng)
         hidden = HIDDEN[name](X.shape, rng)
-        result = pw.factorize(np.where(hidden, np.nan, X), rank, loss=loss, random_state=0, max_iter=2000)
+        result = pw.factorize(np.where(hidden, np.nan, X), rank, loss=loss, random_state=0, max_iter=sized(2000, 5))
         order = match_components((W, H.T), result)
         pairs = (W, result.W[:, order]), (H.T, result.H[order].T)
         cosines = [np.sum(A * B, axis=0) / np.linalg.norm(A, axis=0) / np.linalg.norm(B, axis=0) for A, B in pairs]
@@ -341,7 +337,6 @@ class Residuals(BlockDescent):
 
 def costs(rank: int) -> list[list]:
     """Of an iteration, and to 1% above the best objective, in the time of the first way."""
-    warnings.simplefilter("ignore")
     given = ratings(min(rank, 30))
     rng = np.random.default_rng(1)
     start = [np.abs(rng.standard_normal(shape)) for shape in ((given.X.shape[0], rank), (rank, given.X.shape[1]))]
@@ -357,7 +352,7 @@ def costs(rank: int) -> list[list]:
         call(max_iter=1)
         times, begun = [], time.perf_counter()
         result = call(
-            max_iter=80, time_limit=20, callbacks=lambda *_, b=begun, t=times: t.append(time.perf_counter() - b)
+            max_iter=80, time_limit=PATIENCE, callbacks=lambda *_, b=begun, t=times: t.append(time.perf_counter() - b)
         )
         runs[name] = np.array(times), np.array([record.objective for record in result.history][-len(times) :])
     goal = 1.01 * min(objectives[-1] for _, objectives in runs.values())
@@ -369,7 +364,7 @@ def costs(rank: int) -> list[list]:
             rank,
             name,
             f"{t[-1] / len(t) / unit:.2g}",
-            f"{there[name] / to_goal:.2g}" if there[name] < np.inf else "not in 20 s",
+            f"{there[name] / to_goal:.2g}" if there[name] < np.inf else f"not in {PATIENCE:g} s",
         ]
         for name, (t, _) in runs.items()
     ]
@@ -378,49 +373,51 @@ def costs(rank: int) -> list[list]:
 # -- the page ------------------------------------------------------------------------------------------------------
 
 
-def lines_of(task: Callable, names: list[Row]) -> list[list]:
-    lines = []
-    for number, row in enumerate(names):
-        try:
-            lines += in_a_process(task, number)
-        except FileNotFoundError:
-            print(f"skipped: {row.name}, no such data here")
-    return lines
-
-
-def planted_lines() -> list[list]:
-    tasks = [(loss, rank, name) for loss in ("frobenius", "kl", "l1") for rank in (5, 10) for name in HIDDEN]
-    found = {task: found_again(task) for task in tasks if task[0] != "l1" or task[1] == 5}
-    return [
-        [*task, f"{hits} of {SEEDS}", f"{error:.3f}", f"{least:.3f}" if task[0] != "l1" else ""]
-        for task, (hits, error, least) in found.items()
-    ]
+def planted_line(task: tuple[str, int, str]) -> list[list]:
+    hits, error, least = found_again(task)
+    return [[*task, f"{hits} of {SEEDS}", f"{error:.3f}", f"{least:.3f}" if task[0] != "l1" else ""]]
 
 
 ABOUT = ["data", "rank", "loss"]
+RANKS = sized((10, 30, 100), (3,))
 
 
-def run() -> str:
-    return "\n\n".join(
-        [
-            machine(),
+def tables() -> list[Table]:
+    kinds = [(loss, rank, name) for loss in ("frobenius", "kl", "l1") for rank in (5, 10) for name in HIDDEN]
+    planted = [Task(", ".join(map(str, kind)), partial(planted_line, kind)) for kind in kinds if kind[:2] != ("l1", 10)]
+    return [
+        Table(
+            "race",
+            [*ABOUT, "solver", "its iterations", "times faster", "asked"],
+            [Task(row.name, partial(race, row)) for row in ROWS],
+            25,
             "Time to the objective that plain multiplicative updates of observed entries (our compiled `mu`) reach in "
-            "200 iterations, the same start, geometric mean of three:",
-            table([*ABOUT, "solver", "its iterations", "times faster", "asked"], lines_of(race, ROWS)),
+            f"{STEPS['masked MU']} iterations, the same start, geometric mean of {STARTS}:",
+        ),
+        Table(
+            "held out",
+            [*ABOUT, "way", "held-out error", "time, ours = 1", "ours to its objective"],
+            [Task(row.name, partial(hold_out, row)) for row in ROWS],
+            30,
             "Whole calls at default settings, the error of entries that were held out beside the holes (root mean "
             "square, or under KL the mean deviance), and how many times faster ours is at the objective of each way "
             "over the observed entries:",
-            table(
-                [*ABOUT, "way", "held-out error", "time, ours = 1", "ours to its objective"], lines_of(hold_out, ROWS)
-            ),
+        ),
+        Table(
+            "planted",
+            ["loss", "rank", "hidden", "found", "error", "at best"],
+            planted,
+            2,
             f"Planted parts, 600 x 500 (L1: 400 x 300), noise of 5% (Poisson for KL, Laplace for L1), {SEEDS} seeds: "
             "all parts found (cosines of 0.99 or more in both factors), the error of hidden entries over that of the "
             "planted model, and about what it is at best with so many parameters, `sqrt(1 + parameters / observed)`:",
-            table(["loss", "rank", "hidden", "found", "error", "at best"], planted_lines()),
+        ),
+        Table(
+            "costs",
+            ["rank", "way", "iteration", "to the objective"],
+            [Task(f"rank {rank}", partial(costs, rank)) for rank in RANKS],
+            18,
             "Two ways to write an iteration on ratings: a Gram matrix for each row, O(nnz rank^2), or residuals kept, "
             "O(nnz rank) a sweep. Time of an iteration, and to 1% above the best objective:",
-            table(
-                "rank | way | iteration | to the objective", [line for rank in (10, 30, 100) for line in costs(rank)]
-            ),
-        ]
-    )
+        ),
+    ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 
 import numpy as np
@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import partwise as pw
 from docs import pictures
 from partwise import structures as s
-from partwise.bench import Curve, iterations, machine, record
+from partwise.bench import Curve, iterations, record
 from partwise.data import as_data
 from partwise.metrics import sparsity
 from partwise.problem import Problem, pose
@@ -22,18 +22,20 @@ from partwise.solvers import ADMM, MixedNorm
 
 from . import data
 from .mixed_norm_peers import equal_start, hoyer, pairwise, single_columns
-from .pages import ROOT, table
+from .pages import ROOT
+from .runs import Outcome, Table, Task, rows, values
+from .scale import sized
 from .semf import median_of
 
-RANK, SEEDS = 25, 3
+RANK, SEEDS = 25, sized(2, 1)
 THREE = [5, 15, 5]
-DIGITS = 5000
+DIGITS = sized(5000, 300)
 # data, groups, sparsities, seconds for each side
 RACES = {
-    "orl, mean sparsity 0.6": ("orl", [RANK], [0.6], 15),
-    "orl, groups 5, 15, 5 at 0.2, 0.5, 0.8": ("orl", THREE, [0.2, 0.5, 0.8], 15),
-    "cbcl, mean sparsity 0.6": ("cbcl", [RANK], [0.6], 6),
-    "mnist (5000), mean sparsity 0.6": ("mnist", [RANK], [0.6], 10),
+    "orl, mean sparsity 0.6": ("orl", [RANK], [0.6], sized(2, 0.5)),
+    "orl, groups 5, 15, 5 at 0.2, 0.5, 0.8": ("orl", THREE, [0.2, 0.5, 0.8], sized(2, 0.5)),
+    "cbcl, mean sparsity 0.6": ("cbcl", [RANK], [0.6], sized(2, 0.5)),
+    "mnist (5000), mean sparsity 0.6": ("mnist", [RANK], [0.6], sized(2, 0.5)),
 }
 FIGURE = {
     "mean sparsity 0.4": ([RANK], [0.4]),
@@ -44,10 +46,19 @@ WHEN = [0.1, 0.3, 1.0]  # of the time
 COLOURS = ["#2b6cb0", "#c05621", "#718096", "#2f855a", "#9ae6b4", "#805ad5"]
 
 
-def run() -> str:
-    warnings.simplefilter("ignore")
-    blocks = [costs(), races(), faces()]
-    return f"{machine()}\n\n" + "\n\n".join(blocks)
+def tables() -> list[Table]:
+    title = (
+        f"**Objective over that of `mixed_norm` at the same time**, geometric means over {SEEDS} starts, {RANK} parts, "
+        "after 10%, 30% and all of the time. For `mixed_norm` the objective itself."
+    )
+    sizes = [(10304, 25), (2 * 10304, 25), (4 * 10304, 25), (10304, 50), (10304, 100)]
+    kinds = itertools.product(sizes, ("standard_normal", "standard_exponential"))
+    projections = [Task(f"{m} × {rank}, {kind}", partial(projection, m, rank, kind)) for (m, rank), kind in kinds]
+    return [
+        Table("projection", COSTS, projections, 2, "**What the exact projection costs**, five groups.", write_costs),
+        Table("race", HEADER, [Task(name, partial(raced, name)) for name in RACES], 36, title, write_races),
+        Table("faces", FACES, [Task("orl", faces)], 12, "**The parts of the picture.**"),
+    ]
 
 
 # -- the race ------------------------------------------------------------------------------------------
@@ -83,26 +94,27 @@ def start_of(problem: Problem, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.uniform(size=(n, RANK)), equal_start(m, structure.totals, groups, rng)
 
 
-def races() -> str:
-    lines, drawn = [], {}
-    for title, (name, groups, sparsities, seconds) in RACES.items():
-        try:
-            X = images(name)
-        except data.Absent as error:
-            print(error)
-            continue
-        curves = [race(X, groups, sparsities, seconds, seed) for seed in range(SEEDS)]
-        drawn[title] = curves
-        lines += told(title, curves, seconds)
-        print("\n".join(map(str, lines[-len(curves[0]) :])), flush=True)
-    draw(drawn)
-    times = [f"after {share:.0%}" for share in WHEN]
-    header = ["data", "solver", "iterations", *times, "starts in which `mixed_norm` ended lower"]
-    title = (
-        f"**Objective over that of `mixed_norm` at the same time**, geometric means over {SEEDS} starts, {RANK} parts, "
-        "after 10%, 30% and all of the time. For `mixed_norm` the objective itself."
+HEADER = ["data", "solver", "iterations", *(f"after {share:.0%}" for share in WHEN)]
+HEADER += ["starts in which `mixed_norm` ended lower"]
+
+
+def raced(title: str) -> dict:
+    """The lines of a race, and its curves."""
+    name, groups, sparsities, seconds = RACES[title]
+    X = images(name)
+    curves = [race(X, groups, sparsities, seconds, seed) for seed in range(SEEDS)]
+    stored = [{side: asdict(curve) for side, curve in heat.items()} for heat in curves]
+    return {"lines": told(title, curves, seconds), "curves": stored}
+
+
+def write_races(outcomes: list[Outcome]) -> str:
+    draw(
+        {
+            title: [{side: Curve(**curve) for side, curve in heat.items()} for heat in value["curves"]]
+            for title, value in values(outcomes).items()
+        }
     )
-    return f"{title}\n\n" + table(header, lines)
+    return rows(HEADER, outcomes)
 
 
 def race(X: np.ndarray, groups: list, sparsities: list, seconds: float, seed: int) -> dict[str, Curve]:
@@ -173,14 +185,16 @@ def draw(drawn: dict[str, list[dict[str, Curve]]]) -> None:
 # -- the parts of faces --------------------------------------------------------------------------------
 
 
-def faces() -> str:
-    try:
-        X = data.images("orl")
-    except data.Absent as error:
-        return f"ORL faces: {error}."
-    shown, lines = {}, []
+FACES = ["faces", "relative error", "iterations", "status", "parts", "mean sparsity asked for", "of the parts"]
+FACES += ["mean off by"]
+
+
+def faces() -> list[list]:
+    """The lines, and the picture."""
+    X, shown, lines = data.images("orl"), {}, []
     for name, (groups, sparsities) in FIGURE.items():
-        result = pw.factorize(X, RANK, structure_H=s.GroupSparsity(groups, sparsities), random_state=0)
+        settings = {"structure_H": s.GroupSparsity(groups, sparsities), "random_state": 0} | sized({}, {"max_iter": 3})
+        result = pw.factorize(X, RANK, **settings)
         ends, found = np.cumsum([0, *groups]), sparsity(result.H)
         shown[name] = result.H, [found[a:b] for a, b in itertools.pairwise(ends)]
         for number, (wanted, own) in enumerate(zip(sparsities, shown[name][1], strict=True)):
@@ -189,9 +203,7 @@ def faces() -> str:
             first = [name, f"{result.relative_error:.4f}", result.n_iter, result.status] if number == 0 else [""] * 4
             lines.append([*first, len(own), wanted, spread, f"{off:.0e}"])
     draw_faces(shown)
-    run = ["faces", "relative error", "iterations", "status"]
-    header = [*run, "parts", "mean sparsity asked for", "of the parts", "mean off by"]
-    return "**The parts of the picture.**\n\n" + table(header, lines)
+    return lines
 
 
 def draw_faces(shown: dict) -> None:
@@ -204,7 +216,7 @@ def draw_faces(shown: dict) -> None:
             ax.imshow(part.reshape(112, 92), cmap="gray_r", vmin=0)
             ax.axis("off")
     for ax, (_, (_, groups)) in zip(below.subplots(1, len(shown)), shown.items(), strict=True):
-        for colour, own in zip(COLOURS, groups, strict=True):
+        for colour, own in zip(COLOURS, groups, strict=False):
             ax.vlines(own, 0, 1, color=colour, lw=2)
             ax.plot(own.mean(), 1.15, "v", color=colour)
         ax.set(xlim=(0, 1), ylim=(0, 1.4), yticks=[], xlabel="sparsity of each part; triangles: means of the groups")
@@ -216,20 +228,29 @@ def draw_faces(shown: dict) -> None:
 # -- the projection ------------------------------------------------------------------------------------
 
 
-def costs() -> str:
-    """Of the projection, in units of the product with the faces that an update needs, and as it grows."""
-    rng, lines, unit = np.random.default_rng(0), [], None
-    for m, rank in ((10304, 25), (2 * 10304, 25), (4 * 10304, 25), (10304, 50), (10304, 100)):
-        for kind in ("standard_normal", "standard_exponential"):
-            A = getattr(rng, kind)((m, rank))
-            bound = s.GroupSparsity([rank // 5] * 5, [0.3, 0.4, 0.5, 0.6, 0.7]).bind(A.shape, False, "H")
-            bound.prox(A, 0.0)
-            spent = median_of(partial(bound.prox, A, 0.0), 30)
-            unit = unit or spent / A.size
-            known = f"{1e3 * spent:.2f} ms", f"{spent / product_time(rng):.2f}", f"{spent / A.size / unit:.2f}"
-            lines.append([f"{m} × {rank}", kind.removeprefix("standard_"), *known])
-    header = ["factor", "entries", "projection", "over the cross product of orl", "time for an entry, relative"]
-    return "**What the exact projection costs**, five groups.\n\n" + table(header, lines)
+COSTS = ["factor", "entries", "projection", "over the cross product of orl", "time for an entry, relative"]
+
+
+def projection(m: int, rank: int, kind: str) -> dict:
+    """Its time in units of the product with the faces that an update needs; seconds for each entry."""
+    rng = np.random.default_rng(0)
+    A = getattr(rng, kind)((m, rank))
+    bound = s.GroupSparsity([rank // 5] * 5, [0.3, 0.4, 0.5, 0.6, 0.7]).bind(A.shape, False, "H")
+    bound.prox(A, 0.0)
+    spent = median_of(partial(bound.prox, A, 0.0), 30)
+    known = f"{1e3 * spent:.2f} ms", f"{spent / product_time(rng):.2f}"
+    return {"lines": [[f"{m} × {rank}", kind.removeprefix("standard_"), *known]], "entry": spent / A.size}
+
+
+def write_costs(outcomes: list[Outcome]) -> str:
+    """With the time for an entry in units of that in the first row."""
+    entries = {name: value["entry"] for name, value in values(outcomes).items()}
+    unit = next(iter(entries.values()), np.nan)
+    finished = [
+        one if one.failure else one._replace(value=[[*one.value["lines"][0], f"{entries[one.name] / unit:.2f}"]])
+        for one in outcomes
+    ]
+    return rows(COSTS, finished)
 
 
 def product_time(rng) -> float:

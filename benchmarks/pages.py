@@ -1,8 +1,14 @@
 """Pages with a block that is made by running something."""
 
+import os
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from docs import pictures
+
+CODE = Path(__file__).parents[1]
+# where pages and pictures are written; a quick trial has a copy of them
+ROOT = Path(os.environ.get("PARTWISE_BENCH_PAGES", CODE))
+pictures.DOCS = ROOT / "docs"
 END = "<!-- end -->"
 
 

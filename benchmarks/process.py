@@ -9,13 +9,17 @@ import sys
 import tempfile
 import time
 from contextlib import redirect_stderr
+from functools import partial
 
 import numpy as np
 
 import partwise as pw
 from partwise import solvers
 
-from .pages import table
+from .runs import Table, Task
+from .scale import sized
+
+LOOPS = sized(10_000, 200)
 
 FITS = """
 import time, numpy as np, partwise as pw
@@ -39,7 +43,7 @@ class Idle(solvers.GCD):
 
 
 def loop_cost(watched: bool = False) -> float:
-    """Seconds an iteration that are not in the step: what 20000 of them cost more than 10000."""
+    """Seconds an iteration that are not in the step: what twice as many cost more."""
 
     def run(n_iter: int) -> float:
         with tempfile.TemporaryDirectory() as folder, redirect_stderr(io.StringIO()):
@@ -51,7 +55,7 @@ def loop_cost(watched: bool = False) -> float:
             return time.perf_counter() - start
 
     run(100)
-    return (run(20000) - run(10000)) / 10000
+    return (run(2 * LOOPS) - run(LOOPS)) / LOOPS
 
 
 def seconds(program: str, **environment: str) -> float:
@@ -60,23 +64,37 @@ def seconds(program: str, **environment: str) -> float:
     return float(done.stdout)
 
 
-def importing(statement: str) -> float:
-    program = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
-    return min(seconds(program) for _ in range(5))
+def importing() -> list[list]:
+    """The least of some imports of each, in turn."""
+    program = "import time; t = time.perf_counter(); {}; print(time.perf_counter() - t)"
+    statements = "import partwise", "import sklearn.decomposition"
+    times = [[seconds(program.format(statement)) for statement in statements] for _ in range(sized(5, 1))]
+    own, theirs = np.min(times, axis=0)
+    return [["import, against `import sklearn.decomposition`", f"{own / theirs:.2f} times", "1.5 times"]]
 
 
-def run() -> str:
-    ratio = importing("import partwise") / importing("import sklearn.decomposition")
-    lines = [["import, against `import sklearn.decomposition`", f"{ratio:.2f} times", "1.5 times"]]
-    for name, dtype, make in (("dense", "float64", ""), ("dense", "float32", ""), ("sparse", "float64", SPARSE)):
-        program = FITS.format(dtype=dtype, make=make)
-        with tempfile.TemporaryDirectory() as cache:
-            ever = seconds(program, NUMBA_CACHE_DIR=cache)
-            again = min(seconds(program, NUMBA_CACHE_DIR=cache) for _ in range(3))
-        lines += [
-            [f"first fit ever, {name} {dtype}, over later ones", f"{ever:.1f} s more", "15 s"],
-            [f"first fit in a new process, {name} {dtype}", f"{again:.2f} s more", "1 s"],
-        ]
-    for name, options in (("", {}), (", with a bar and checkpoints", {"watched": True})):
-        lines.append([f"the loop around a step of 1 ms{name}", f"{loop_cost(**options) / 1e-3:.1%}", "2%"])
-    return table(["cost", "measured", "asked at most"], lines)
+def first_fits(name: str, dtype: str, make: str) -> list[list]:
+    """With nothing compiled, and in a new process."""
+    program = FITS.format(dtype=dtype, make=make)
+    with tempfile.TemporaryDirectory() as cache:
+        ever = seconds(program, NUMBA_CACHE_DIR=cache)
+        again = min(seconds(program, NUMBA_CACHE_DIR=cache) for _ in range(sized(3, 1)))
+    return [
+        [f"first fit ever, {name} {dtype}, over later ones", f"{ever:.1f} s more", "15 s"],
+        [f"first fit in a new process, {name} {dtype}", f"{again:.2f} s more", "1 s"],
+    ]
+
+
+def loops() -> list[list]:
+    ways = {"": False, ", with a bar and checkpoints": True}
+    return [
+        [f"the loop around a step of 1 ms{name}", f"{loop_cost(watched) / 1e-3:.1%}", "2%"]
+        for name, watched in ways.items()
+    ]
+
+
+def tables() -> list[Table]:
+    kinds = [("dense", "float64", ""), ("dense", "float32", ""), ("sparse", "float64", SPARSE)]
+    tasks = [Task("import", importing)]
+    tasks += [Task(f"first fit, {name} {dtype}", partial(first_fits, name, dtype, make)) for name, dtype, make in kinds]
+    return [Table("costs", ["cost", "measured", "asked at most"], [*tasks, Task("the loop", loops)], 15)]

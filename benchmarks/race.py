@@ -1,126 +1,114 @@
-"""The race on all rows: the table, and the picture of the curves."""
+"""The races: who gets to scikit-learn's objective first, the table and the picture of the curves."""
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
+import time
+from dataclasses import asdict
 from functools import partial
-from multiprocessing import get_context
+from itertools import islice
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from docs import pictures
-from partwise import registry
-from partwise.bench import ITERATIONS, NEAR, Contest, Heat, Side, machine, mean, partwise, race, reached, warm_up
+from partwise.bench import NEAR, Contest, Curve, Heat, Side, mean, partwise, race, reached, warm_up
+from partwise.init import Random
 
-from . import data, peers
-from .pages import ROOT, table
-from .rows import KL_ROWS, ROWS, Row
+from . import peers
+from .growth import per_iteration
+from .pages import ROOT
+from .rows import ROWS, TEXTS, Row
+from .runs import Outcome, Table, Task, rows, values
+from .scale import sized
 
 HEADER = [
     "data",
     "size",
     "rank",
+    "iterations of scikit-learn",
     "asked",
     "**speed-up, exact**",
     "**speed-up, 0.1%**",
     "starts that got there",
     "final objective over scikit-learn's",
+    "ms an iteration",
+    "over its two products (asked 1.5)",
     "mu, 0.1%",
     "nn-fac, exact",
 ]
 DRAWN = ["orl", "cbcl", "mnist, sparse", "news20, tf-idf", "tdt2, tf-idf", "k1b, tf-idf, L1"]
-KL_HEADER = [
-    "data",
-    "size",
-    "rank",
-    "loss",
-    "to the objective of",
-    "asked",
-    "**speed-up, exact**",
-    "**speed-up, 0.1%**",
-    "starts that got there",
-    "objective reached over scikit-learn's",
-    "solver taken by `auto`",
-]
 
 
-def run(names: list[str], starts: int, solver: str, with_peers: bool) -> str:
-    """Least squares, against scikit-learn's coordinate descent."""
-    lines, drawn = race_all("race", names, starts, solver, with_peers)
-    if not names:
-        draw({name: heat for name, heat in drawn.items() if name in DRAWN}, "docs/race.png")
-    return f"{machine()}\n\n{table(HEADER, lines)}"
+def tables() -> list[Table]:
+    tasks = [Task(row.title, partial(attend, row)) for row in ROWS]
+    return [Table("least squares", HEADER, tasks, 18, write=written)]
 
 
-def run_kl(names: list[str], starts: int, solver: str) -> str:
-    """Other losses, against scikit-learn's multiplicative updates."""
-    lines, drawn = race_all("kl", names, starts, solver, with_peers=False)
-    if not names:
-        draw(drawn, "docs/race_kl.png")
-    return f"{machine()}\n\n{table(KL_HEADER, lines)}"
+def attend(row: Row) -> dict:
+    """One row: its line, its first heat, and the speed-up that it is judged by."""
+    contest = row.contest()
+    heats = compete(contest, row, peers.sides(contest) if row.peers else {})
+    judged = ratios(heats, "partwise", 1.0 if row.judged == "exact" else NEAR)
+    return {"lines": [line(row, contest, heats)], "heat": asdict(heats[0]), "judged": judged}
 
 
-def race_all(race_name: str, names: list[str], *settings, **options) -> tuple[list, dict[str, Heat]]:
-    """The lines of a table, and the first heat of each row by its title.
-
-    Every row has a process of its own: what one leaves behind in the memory of a process makes others faster, up to
-    twice for scikit-learn.
-    """
-    lines, first = [], {}
-    rows, _, header = RACES[race_name]
-    for number, row in enumerate(rows):
-        if names and not any(name in row.name for name in names):
-            continue
-        with ProcessPoolExecutor(1, get_context("spawn")) as alone:
-            written, heat = alone.submit(attend, race_name, number, *settings, **options).result()
-        lines.append(written + [""] * (len(header) - len(written)))
-        print(table(header, lines[-1:]).splitlines()[-1], flush=True)
-        if heat is not None:
-            first[title(row)] = heat
-    return lines, first
+def written(outcomes: list[Outcome]) -> str:
+    """The table, the mean over texts, and the picture."""
+    found = values(outcomes)
+    of_texts = [
+        value["judged"]
+        for name, value in found.items()
+        if any(name.startswith(f"{text}, ") for text in TEXTS)
+    ]  # fmt: skip
+    draw(panels({row.name: found[row.title]["heat"] for row in drawn(found)}), "docs/race.png")
+    told = mean([ratio for some in of_texts for ratio in some]) if of_texts else "no data"
+    return f"{rows(HEADER, outcomes)}\n\nGeometric mean over the {len(of_texts)} rows of texts: {told} (asked: 5)."
 
 
-def attend(race_name: str, number: int, starts: int, solver: str, with_peers: bool) -> tuple[list, Heat | None]:
-    """One row: its line, and its first heat."""
-    rows, write, _ = RACES[race_name]
-    row = rows[number]
-    try:
-        contest = row.contest()
-    except data.Absent as error:
-        return [row.name, f"skipped: {error}"], None
-    heats = compete(contest, starts, solver, peers.sides(contest) if with_peers else {})
-    return write(row, contest, heats), heats[0]
+def drawn(found: dict) -> list[Row]:
+    """One row for each panel of the picture."""
+    first = {row.name: row for row in reversed(ROWS) if row.name in DRAWN and row.title in found}
+    return [first[name] for name in DRAWN if name in first]
 
 
-def title(row: Row) -> str:
-    """Of a panel in the picture."""
-    loss = "" if row.loss in ("frobenius", "kl") else f", {row.loss}"
-    return row.name + loss + (f", {row.iterations} iterations" if row.iterations != ITERATIONS else "")
+def panels(stored: dict[str, dict]) -> dict[str, Heat]:
+    """Heats out of JSON, by their titles: as many as fill the rows of a picture."""
+    heats = {
+        name: Heat(heat["target"], {side: Curve(**curve) for side, curve in heat["curves"].items()})
+        for name, heat in stored.items()
+    }
+    return dict(islice(heats.items(), len(heats) - len(heats) % 3 if len(heats) > 3 else None))
 
 
-def compete(contest: Contest, starts: int, solver: str, further: dict[str, Side]) -> list[Heat]:
-    """All starts; the further sides run from the first one or two."""
-    own = {"partwise": partial(partwise, solver=solver)}
+def compete(contest: Contest, row: Row, further: dict[str, Side]) -> list[Heat]:
+    """All starts; the further sides run from the first one."""
+    own: dict[str, Side] = {"partwise": partwise}
     everyone = {**own, **further}
     warm_up(contest, everyone)
-    return [race(contest, seed, everyone if seed < 2 else own) for seed in range(starts)]
+    starts = sized(row.starts, 1)
+    return [race(contest, seed, everyone if seed == 0 else own) for seed in range(starts)]
 
 
 def line(row: Row, contest: Contest, heats: list[Heat]) -> list:
     others = [ratios(heats, side, slack) for side, slack in (("mu", NEAR), ("nn-fac", 1.0))]
     known = (mean(ratio) if ratio else "" for ratio in others)
-    return [row.name, contest.size, row.rank, *outcome(row, heats), *known]
+    goal = "" if row.target else contest.iterations
+    an_iteration, its_products = per_iteration(partwise, contest), products(contest)
+    cost = f"{1e3 * an_iteration:.1f}", f"{an_iteration / its_products:.1f}"
+    return [row.name, contest.size, contest.rank, goal, *outcome(row, heats), *cost, *known]
 
 
-def kl_line(row: Row, contest: Contest, heats: list[Heat]) -> list:
-    chosen, _ = registry.choose(contest.problem.normalized(), "auto")
-    name = next(name for name, make in registry.SOLVERS.items() if make() == chosen)
-    goal = f"{row.iterations} iterations"
-    loss = registry.resolve("loss", row.loss)
-    return [row.name, contest.size, row.rank, loss, goal, *outcome(row, heats), f"`{name}`"]
-
-
-RACES = {"race": (ROWS, line, HEADER), "kl": (KL_ROWS, kl_line, KL_HEADER)}
+def products(contest: Contest, repeats: int = 8) -> float:
+    """Seconds of `X H` and `X' W`, as solvers compute them: the median."""
+    problem = contest.problem.normalized()
+    factors, times = problem.from_user(Random()(contest.problem, check_random_state(0))), []
+    with problem.data.working():
+        for _ in range(repeats + 2):
+            start = time.perf_counter()
+            for mode in (0, 1):
+                problem.data.cross(factors, mode)
+            times.append(time.perf_counter() - start)
+    return float(np.median(times[2:]))
 
 
 def ratios(heats: list[Heat], side: str, slack: float) -> list[float | None]:

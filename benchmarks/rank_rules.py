@@ -16,7 +16,9 @@ from partwise.selection.rule import STABLE
 from partwise.selection.select import fit_start
 from partwise.selection.setting import Setting, seeds
 
-N_STARTS = 5
+from .scale import sized
+
+N_STARTS = sized(3, 2)
 
 
 @dataclass(frozen=True)

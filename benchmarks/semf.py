@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -14,16 +12,13 @@ from matplotlib.figure import Figure
 import partwise as pw
 from docs import pictures
 from partwise import structures as s
-from partwise.bench import machine
-from partwise.data import as_data
-from partwise.init import Random
-from partwise.kernels import threads
-from partwise.problem import pose
 from partwise.solvers import ADMM, PALM
-from partwise.solvers.admm import WINDOW
 
 from . import data
 from .pages import ROOT, table
+from .runs import Outcome, Table, Task, failures, values
+from .runs import rows as as_rows
+from .scale import sized
 from .semf_peers import (
     decibels,
     exact_dictionary,
@@ -39,15 +34,15 @@ EXACT = 1e-10  # root mean squared error of an exact factorization
 NEARLY = 1e-6  # relative error from which on it is only a matter of iterations
 SEARCH = 800
 PENALTIES = [(0.1 * 10.0**k, 10.0**k) for k in range(-1, 5)]  # of codes and atoms, in units of |X|: six pairs
-EXACT_SEEDS, FIXED_SEEDS = 6, 2
-SAMPLES = [200, 300, 400, 600, 1000]
-SEEDS = 5
-NONZEROS = [1, 2, 3, 4, 5]
-NOISE = [10, 20, 30, np.inf]
+EXACT_SEEDS, FIXED_SEEDS = sized((2, 1), (1, 1))
+SAMPLES = sized([200, 400, 1000], [60, 80])
+SEEDS, SLOW_SEEDS = 5, 1  # the picture shows fifths of the runs
+STEP, MOST = sized((200, 1000), (60, 60))
+NONZEROS = sized([1, 3, 5], [1])
+NOISE = sized([10, 20, 30, np.inf], [20])
 SHARES = {0.33: (14.945, 14.973), 0.25: (14.832, 14.858), 0.10: (14.237, 14.291)}  # dB in the paper: NMFl0, SeMF
-FACE_SEEDS = 1
-SWIMMER_SEEDS = 20
-ROUNDS = 31  # of what an iteration costs
+FACE_SEEDS, FACE_ITERATIONS = 1, 60
+SWIMMER_SEEDS = sized(6, 1)
 
 TORSO = s.NonNegative() & s.OrthogonalTo(16, nonzeros=17, method="successive")
 LIMBS = s.NonNegative() & s.Pattern([4, 4, 4, 4, 1], 1)
@@ -61,15 +56,25 @@ SETS = {
 WANTED = ("(34)", "(35)", "(35) + equal")
 
 
-def run() -> str:
-    warnings.simplefilter("ignore")
-    blocks = [swimmers(), faces(), penalties(), dictionaries()]
-    return f"{machine()}\n\n" + "\n\n".join(blocks)
+def tables() -> list[Table]:
+    samples = f"3 nonzeros, 20 dB, means over {SEEDS} runs (scikit-learn: {SLOW_SEEDS})"
+    faces_title = f"**Section 4.3: ORL faces in 25 parts, means over {FACE_SEEDS} runs of the feasible factors.**"
+    return [
+        Table("Swimmer", SWIMMERS, tasks(swimmers, SETS), 10, "**Section 4.4: Swimmer.**", write_swimmers),
+        Table("faces", FACES, [Task(f"{share:.0%}", partial(faces, share)) for share in SHARES], 25, faces_title),
+        Table(
+            "penalties", [], [Task(name, partial(exact_share, *pair)) for name, pair in EXACT_TASKS.items()], 8,
+            "**Section 4.1: runs that find an exact factorization.**", write_penalties,
+        ),
+        Table(
+            "dictionaries", [], tasks(dictionaries, DICTIONARIES), 10,
+            f"**Section 4.2: share of 50 atoms recovered, {samples}.**", write_dictionaries,
+        ),
+    ]  # fmt: skip
 
 
-def run_costs() -> str:
-    warnings.simplefilter("ignore")
-    return f"{machine()}\n\n{iterations()}\n\n{projections()}"
+def tasks(measure: Callable, names) -> list[Task]:
+    return [Task(name, partial(measure, name)) for name in names]
 
 
 # -- section 4.1 ---------------------------------------------------------------------------------------
@@ -81,34 +86,37 @@ def dictionary(X: np.ndarray, p: int, k: int, seed: int, *, solver="auto", **set
     return pw.factorize(X, p, structure_W=s.Sparse(k), structure_H=s.UnitNorm(), solver=solver, **settings)
 
 
-def exact_share(seeds: int, *, max_iter=2000, **settings) -> tuple[list[str], list[str]]:
-    """In how many runs the factorization is exact, for each first pair of penalties; and after the search alone."""
-    ends, searches = [], []
-    for pair in PENALTIES:
-        exact, found = 0, 0
-        for seed in range(seeds):
-            X, _ = exact_dictionary(seed)
-            solver = ADMM(penalty=pair, patience=SEARCH, search=SEARCH, **settings)
-            result = dictionary(X, 60, 3, seed, solver=solver, tol=1e-11, max_iter=max_iter)
-            exact += np.sqrt(np.mean(np.square(X - result.W @ result.H))) < EXACT
-            objective = result.history[min(SEARCH, result.n_iter)].objective
-            found += np.sqrt(2 * objective) < NEARLY * np.linalg.norm(X)
-        ends.append(f"{exact} of {seeds}")
-        searches.append(f"{found} of {seeds}")
-    return ends, searches
+def exact_share(pair: tuple[float, float], adapt: bool) -> list[str]:
+    """In how many runs the factorization is exact, from a first pair of penalties; and after the search alone."""
+    exact, found, seeds = 0, 0, EXACT_SEEDS if adapt else FIXED_SEEDS
+    for seed in range(seeds):
+        X, _ = exact_dictionary(seed)
+        solver = ADMM(penalty=pair, patience=SEARCH, search=SEARCH, adapt=adapt)
+        result = dictionary(X, 60, 3, seed, solver=solver, tol=1e-11, max_iter=sized(2000 if adapt else 900, 5))
+        exact += np.sqrt(np.mean(np.square(X - result.W @ result.H))) < EXACT
+        objective = result.history[min(SEARCH, result.n_iter)].objective
+        found += np.sqrt(2 * objective) < NEARLY * np.linalg.norm(X)
+    return [f"{exact} of {seeds}", f"{found} of {seeds}"]
 
 
-def penalties() -> str:
+EXACT_TASKS = {
+    f"{'adaptive' if adapt else 'fixed'}, {pair[0]:g} and {pair[1]:g}": (pair, adapt)
+    for adapt in (True, False)
+    for pair in PENALTIES
+}
+
+
+def write_penalties(outcomes: list[Outcome]) -> str:
     header = ["first penalties of codes and atoms, in units of the norm of X", *(f"{a:g}, {b:g}" for a, b in PENALTIES)]
-    adaptive, search = exact_share(EXACT_SEEDS)
-    fixed, fixed_search = exact_share(FIXED_SEEDS, adapt=False, max_iter=900)
+    told = [outcome.value or [outcome.failure] * 2 for outcome in outcomes]
+    adaptive, fixed = told[: len(PENALTIES)], told[len(PENALTIES) :]
     lines = [
-        ["`admm`: root mean squared error below 1e-10", *adaptive],
-        ["its search alone: relative error below 1e-6", *search],
-        ["penalties fixed, and the same descent at the end: below 1e-10", *fixed],
-        ["penalties fixed, search alone: relative error below 1e-6", *fixed_search],
+        ["`admm`: root mean squared error below 1e-10", *(end for end, _ in adaptive)],
+        ["its search alone: relative error below 1e-6", *(search for _, search in adaptive)],
+        ["penalties fixed, and the same descent at the end: below 1e-10", *(end for end, _ in fixed)],
+        ["penalties fixed, search alone: relative error below 1e-6", *(search for _, search in fixed)],
     ]
-    return "**Section 4.1: runs that find an exact factorization.**\n\n" + table(header, lines)
+    return table(header, lines)
 
 
 # -- section 4.2 ---------------------------------------------------------------------------------------
@@ -130,47 +138,64 @@ def first_atoms(X: np.ndarray, p: int, seed: int) -> np.ndarray:
 
 def recovery(n: int, k: int = 3, snr: float = 20, peers=tuple(METHODS)) -> dict[str, tuple[np.ndarray, float]]:
     """The shares of atoms that each method recovers, run by run, and its mean seconds. scikit-learn's takes long, and
-    has three runs."""
+    has fewer runs."""
     found = {}
     for name in peers:
         shares, start = [], time.perf_counter()
-        for seed in range(3 if name == "scikit-learn" else SEEDS):
+        for seed in range(SLOW_SEEDS if name == "scikit-learn" else SEEDS):
             X, D = noisy_dictionary(seed, n, k, snr)
             shares.append(recovered(D, METHODS[name](X, 50, k, seed)))
         found[name] = np.array(shares), (time.perf_counter() - start) / len(shares)
     return found
 
 
-def samples_needed(k: int, most: int = 1000) -> dict[str, float]:
-    """The fewest samples, in steps of 100, from which each method recovers 90% on average."""
+def samples_needed(k: int) -> dict[str, float]:
+    """The fewest samples, in steps of `STEP`, from which each method recovers 90% on average; NaN: more than `MOST`."""
     needed: dict[str, float] = {}
-    for n in range(100, most + 1, 100):
+    for n in range(STEP, MOST + 1, STEP):
         for name, (shares, _) in recovery(n, k, peers=[name for name in QUICK if name not in needed]).items():
             if shares.mean() >= 0.9:
                 needed[name] = n
     return {name: needed.get(name, np.nan) for name in QUICK}
 
 
-def dictionaries() -> str:
-    by_size = {n: recovery(n) for n in SAMPLES}
-    by_k = {k: samples_needed(k) for k in NONZEROS}
-    by_noise = {snr: recovery(500, snr=snr, peers=QUICK) for snr in NOISE}
-    draw(by_size, by_k, by_noise)
+DICTIONARIES: dict[str, Callable[[], dict]] = (
+    {f"{n} samples": partial(recovery, n) for n in SAMPLES}
+    | {f"{k} nonzeros": partial(samples_needed, k) for k in NONZEROS}
+    | {f"{snr:g} dB": partial(recovery, 500, snr=snr, peers=QUICK) for snr in NOISE}
+)
+
+
+def dictionaries(name: str) -> dict:
+    return DICTIONARIES[name]()
+
+
+def write_dictionaries(outcomes: list[Outcome]) -> str:
+    """Three tables, and the picture of them."""
+    found = values(outcomes)
+    by_size = {n: shares_of(found[f"{n} samples"]) for n in SAMPLES if f"{n} samples" in found}
+    by_k = {k: found[f"{k} nonzeros"] for k in NONZEROS if f"{k} nonzeros" in found}
+    by_noise = {snr: shares_of(found[f"{snr:g} dB"]) for snr in NOISE if f"{snr:g} dB" in found}
+    if len(found) == len(outcomes):
+        draw(by_size, by_k, by_noise)
     sizes = [[n, *(f"{v.mean():.0%} ({t:.1f} s)" for v, t in row.values())] for n, row in by_size.items()]
-    needs = [[k, *("more than 1000" if np.isnan(v) else v for v in row.values())] for k, row in by_k.items()]
+    needs = [[k, *(f"more than {MOST}" if np.isnan(v) else v for v in row.values())] for k, row in by_k.items()]
     noise = [
         ["none" if snr == np.inf else f"{snr:g} dB", *(f"{v.mean():.1%}" for v, _ in row.values())]
         for snr, row in by_noise.items()
     ]
     blocks = [
-        f"**Section 4.2: share of 50 atoms recovered, 3 nonzeros, 20 dB, means over {SEEDS} runs (scikit-learn: 3).**",
         table(["samples", *METHODS], sizes),
-        "Samples needed to recover 90% (from 100 on, in steps of 100):",
+        f"Samples needed to recover 90% (from {STEP} on, in steps of {STEP}):",
         table(["nonzeros", *QUICK], needs),
         "Against noise, 500 samples:",
         table(["signal to noise", *QUICK], noise),
     ]
-    return "\n\n".join(blocks)
+    return "\n\n".join(blocks) + failures(outcomes)
+
+
+def shares_of(stored: dict[str, list]) -> dict[str, tuple[np.ndarray, float]]:
+    return {name: (np.array(shares), seconds) for name, (shares, seconds) in stored.items()}
 
 
 def draw(by_size: dict, by_k: dict, by_noise: dict) -> None:
@@ -200,30 +225,27 @@ def draw(by_size: dict, by_k: dict, by_noise: dict) -> None:
 # -- section 4.3 ---------------------------------------------------------------------------------------
 
 
-def faces() -> str:
-    try:
-        X = data.images("orl")
-    except data.Absent:
-        return "**Section 4.3** needs the ORL faces, which are not here."
-    lines = []
-    for share, theirs in SHARES.items():
-        k, rows = int(share * X.shape[1]), {"ours": [], "palm": [], "l0": []}
-        for seed in range(FACE_SEEDS):
-            for name, solver in (("ours", ADMM()), ("palm", PALM())):
-                start = time.perf_counter()
-                sparse = s.NonNegative() & s.Sparse(k, per="component")
-                result = pw.factorize(X, 25, structure_H=sparse, solver=solver, n_init=1, random_state=seed)
-                assert result.certificate.feasible
-                rows[name].append((decibels(X, result.W, result.H), time.perf_counter() - start))
-            rng = np.random.RandomState(seed)
-            _, _, trace = sparse_nmf_l0(X, rng.uniform(size=(len(X), 25)), rng.uniform(size=(25, X.shape[1])), k)
-            rows["l0"].append((trace[-1][1], trace[-1][0]))
-        means = {name: np.mean(values, axis=0) for name, values in rows.items()}
-        told = [f"{means[name][0]:.3f} ({means[name][1]:.0f} s)" for name in ("ours", "palm", "l0")]
-        lines.append([f"{share:.0%}", *told, theirs[1], theirs[0]])
-    header = ["nonzeros", "`admm`, dB", "`palm`, dB", "l0-NMF of ours, dB", "their SeMF (infeasible)", "their NMFl0"]
-    title = f"**Section 4.3: ORL faces in 25 parts, means over {FACE_SEEDS} runs of the feasible factors.**"
-    return f"{title}\n\n" + table(header, lines)
+FACES = ["nonzeros", "`admm`, dB", "`palm`, dB", "l0-NMF of ours, dB", "their SeMF (infeasible)", "their NMFl0"]
+
+
+def faces(share: float) -> list[list]:
+    X = data.images("orl")
+    theirs, k, rows = SHARES[share], int(share * X.shape[1]), {"ours": [], "palm": [], "l0": []}
+    for seed in range(FACE_SEEDS):
+        for name, solver in (("ours", ADMM()), ("palm", PALM())):
+            start = time.perf_counter()
+            sparse = s.NonNegative() & s.Sparse(k, per="component")
+            settings = {"n_init": 1, "random_state": seed} | sized({}, {"max_iter": 3})
+            result = pw.factorize(X, 25, structure_H=sparse, solver=solver, **settings)
+            assert result.certificate.feasible
+            rows[name].append((decibels(X, result.W, result.H), time.perf_counter() - start))
+        rng = np.random.RandomState(seed)
+        first = rng.uniform(size=(len(X), 25)), rng.uniform(size=(25, X.shape[1]))
+        _, _, trace = sparse_nmf_l0(X, *first, k, sized(FACE_ITERATIONS, 2))
+        rows["l0"].append((trace[-1][1], trace[-1][0]))
+    means = {name: np.mean(values, axis=0) for name, values in rows.items()}
+    told = [f"{means[name][0]:.3f} ({means[name][1]:.0f} s)" for name in ("ours", "palm", "l0")]
+    return [[f"{share:.0%}", *told, theirs[1], theirs[0]]]
 
 
 # -- section 4.4 ---------------------------------------------------------------------------------------
@@ -241,27 +263,28 @@ def in_groups(H: np.ndarray, truth: np.ndarray) -> bool:
     return bool(np.all(limbs == limbs[:, :1]) and place[16] == 16)
 
 
-def swimmers() -> str:
-    swimmer, lines, shown = pw.datasets.make_swimmer(), [], {}
-    for name, (codes, parts) in SETS.items():
-        seeds = SWIMMER_SEEDS if name in WANTED else 1
-        results = [
-            pw.factorize(swimmer.X, 17, structure_W=codes, structure_H=parts, random_state=seed, tol=1e-6)
-            for seed in range(seeds)
-        ]
-        found = [parts_found(result.H, swimmer.H) for result in results]
-        starts = np.mean([len(result.objectives) for result in results])
-        groups = (
-            sum(n == 17 and in_groups(r.H, swimmer.H) for n, r in zip(found, results, strict=True))
-            if "35" in name
-            else "-"
-        )
-        all_found = sum(n == 17 for n in found)
-        lines.append([name, f"{all_found} of {seeds}", groups, f"{np.mean(found):.1f}", f"{starts:.1f}"])
-        shown[name] = results[0].H
-    draw_swimmers(shown)
-    header = ["sets", "runs with all 17 parts", "and groups", "parts found, mean", "starts, mean (4 at most)"]
-    return "**Section 4.4: Swimmer.**\n\n" + table(header, lines)
+SWIMMERS = ["sets", "runs with all 17 parts", "and groups", "parts found, mean", "starts, mean (4 at most)"]
+
+
+def swimmers(name: str) -> dict:
+    """One line, and the parts of the first run."""
+    swimmer, (codes, parts) = pw.datasets.make_swimmer(), SETS[name]
+    seeds = SWIMMER_SEEDS if name in WANTED else 1
+    settings = {"structure_W": codes, "structure_H": parts, "tol": 1e-6} | sized({}, {"max_iter": 20})
+    results = [pw.factorize(swimmer.X, 17, random_state=seed, **settings) for seed in range(seeds)]
+    found = [parts_found(result.H, swimmer.H) for result in results]
+    starts = np.mean([len(result.objectives) for result in results])
+    grouped = [n == 17 and in_groups(r.H, swimmer.H) for n, r in zip(found, results, strict=True)]
+    groups = sum(grouped) if "35" in name else "-"
+    all_found = f"{sum(n == 17 for n in found)} of {seeds}"
+    return {"lines": [[name, all_found, groups, f"{np.mean(found):.1f}", f"{starts:.1f}"]], "H": results[0].H}
+
+
+def write_swimmers(outcomes: list[Outcome]) -> str:
+    shown = {name: np.array(value["H"]) for name, value in values(outcomes).items()}
+    if len(shown) == len(SETS):
+        draw_swimmers(shown)
+    return as_rows(SWIMMERS, outcomes)
 
 
 def draw_swimmers(shown: dict[str, np.ndarray]) -> None:
@@ -290,84 +313,3 @@ def median_of(function: Callable, repeats: int = 15) -> float:
         function()
         times.append(time.perf_counter() - start)
     return float(np.median(times))
-
-
-def iterations() -> str:
-    cases: dict[str, tuple] = {}
-    with suppress(data.Absent):
-        sparse = s.NonNegative() & s.Sparse(1030, per="component")
-        cases["orl, 25 parts, 10% nonzeros each"] = data.images("orl"), 25, s.NonNegative(), sparse
-    with suppress(data.Absent):
-        cases["news20, 20 parts, 3 in a text"] = (
-            data.counts("news20"),
-            20,
-            s.NonNegative() & s.Sparse(3),
-            s.NonNegative(),
-        )
-    cases["Swimmer, sets (35)"] = pw.datasets.make_swimmer().X, 17, LIMBS, TORSO
-    cases["dictionary of section 4.1"] = exact_dictionary(0)[0], 60, s.Sparse(3), s.UnitNorm()
-    lines = [[name, *costs(*case)] for name, case in cases.items()]
-    header = ["data", "an iteration", "its two products", "its projections", "over both", "the rest over the products"]
-    return "**What an iteration costs, in one thread.**\n\n" + table(header, lines)
-
-
-def costs(X, rank: int, codes, parts) -> list[str]:
-    """Milliseconds of an iteration, its products with X and its projections; the first over the sum of the others, and
-    without the projections over the products. In turns, and in CPU time, so that other work on the machine hardly
-    counts."""
-    problem = pose(as_data(X), pw.losses.Frobenius(), (codes, parts), rank).normalized()
-    solver, rng = ADMM(replacements=0).variant(0, informed=False), np.random.RandomState(0)
-    state = solver.init(problem, Random()(problem, rng), 0.0, rng)
-
-    def window():
-        for _ in range(WINDOW):
-            solver.step(problem, state)
-
-    def product(mode):
-        problem.data.cross([split.free for split in state.splits], mode)
-
-    def projection(mode):
-        problem.structures[mode].prox(state.splits[mode].free, 1.0)
-
-    pieces = [window, *(partial(function, mode) for function in (product, projection) for mode in (0, 1))]
-    with threads.limited(1), problem.data.working():
-        for _ in range(2):
-            window()
-        times = np.array([[cpu_time(piece) for piece in pieces] for _ in range(ROUNDS)])
-    whole, *costs = np.median(times, axis=0)
-    whole, products, projected = whole / WINDOW, sum(costs[:2]), sum(costs[2:])
-    ratios = whole / (products + projected), (whole - projected) / products
-    return [*(f"{1e3 * t:.2f} ms" for t in (whole, products, projected)), *(f"{ratio:.2f}" for ratio in ratios)]
-
-
-def cpu_time(function: Callable) -> float:
-    start = time.process_time()
-    function()
-    return time.process_time() - start
-
-
-def projections() -> str:
-    rng = np.random.default_rng(0)
-    A, X = rng.standard_normal((10304, 25)), rng.uniform(size=(10304, 400))
-    cross = median_of(lambda: X @ (A[:400]))
-    stated = {
-        "`Sparse(3)`, by items": s.Sparse(3),
-        "`NonNegative & Sparse(1030)`, by components": s.NonNegative() & s.Sparse(1030, per="component"),
-        "`NonNegative & EqualNonzeros(3)`": s.NonNegative() & s.EqualNonzeros(3),
-        "`NonNegative & Pattern`, five groups": s.NonNegative() & s.Pattern([5] * 5, 1),
-        "`UnitNorm`": s.UnitNorm(),
-        "`Simplex`, by items": s.Simplex(),
-        "`Hoyer(0.8)`, by components": s.Hoyer(0.8),
-        "`NonNegative & OrthogonalTo`": s.NonNegative() & s.OrthogonalTo(0, nonzeros=500),
-        "`Orthogonal`": s.Orthogonal(),
-        "`Monotone`": s.Monotone(),
-        "`NonNegative & Unimodal`": s.NonNegative() & s.Unimodal(),
-        "`Smooth`": s.Smooth(1.0),
-    }
-    lines = []
-    for name, structure in stated.items():
-        bound = structure.bind(A.shape, transposed=False, name="W")
-        bound.prox(A, 1.0)
-        lines.append([name, f"{median_of(lambda bound=bound: bound.prox(A, 1.0)) / cross:.2f}"])
-    title = "**What a projection of a 10304 × 25 factor costs, in units of a cross product with a 10304 × 400 X.**"
-    return f"{title}\n\n" + table(["structure", "cost"], lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +12,11 @@ import numpy as np
 import partwise as pw
 
 from . import data
-from .pages import table
+from .runs import Table, Task
+from .scale import sized
 
-STARTS = 10  # as in the paper
-LIMIT = 5.0  # seconds
+STARTS = sized(3, 1)  # 10 in the paper
+LIMIT = sized(3.0, 0.2)  # seconds
 
 
 class Entry(NamedTuple):
@@ -58,30 +60,32 @@ def seconds(X, entry: Entry, solver: str, seed: int) -> tuple[float, float]:
     return time.perf_counter() - start, result.relative_error**2
 
 
-def run() -> str:
-    lines = []
-    for entry, X in data.loaded(ENTRIES):
-        seconds(X[:50], entry._replace(error=0.9), "auto", 0)
-        seconds(X[:50], entry._replace(error=0.9), "gcd", 0)
-        cells = []
-        for solver in ("auto", "gcd"):
-            runs = [seconds(X, entry, solver, seed) for seed in range(STARTS)]
-            there = [t for t, error in runs if error <= entry.error * (1 + 1e-9)]
-            worst = max(error for _, error in runs)
-            missed = "" if len(there) == STARTS else f" ({len(there)} of {STARTS}, errors up to {worst:.4g})"
-            cells.append((f"{np.mean(there):.2g}" if there else "never") + missed)
-        lines.append(
-            [entry.name, " × ".join(map(str, X.shape)), entry.rank, entry.error, *cells, entry.gcd, entry.hals]
-        )
-        print(lines[-1], flush=True)
-    header = [
-        "data",
-        "size",
-        "rank",
-        "relative squared error",
-        "`auto`, s",
-        "`gcd`, s",
-        "their GCD, s",
-        "their FastHals, s",
-    ]
-    return table(header, lines)
+HEADER = [
+    "data",
+    "size",
+    "rank",
+    "relative squared error",
+    "`auto`, s",
+    "`gcd`, s",
+    "their GCD, s",
+    "their FastHals, s",
+]
+
+
+def tables() -> list[Table]:
+    tasks = [Task(f"{one.name}, rank {one.rank}, {one.error}", partial(measured, one)) for one in ENTRIES]
+    about = f"Means over {STARTS} random starts."
+    return [Table("seconds", HEADER, tasks, 7, about)]
+
+
+def measured(entry: Entry) -> list[list]:
+    X, cells = entry.load(), []
+    for solver in ("auto", "gcd"):
+        seconds(X[:50], entry._replace(error=0.9), solver, 0)
+        runs = [seconds(X, entry, solver, seed) for seed in range(STARTS)]
+        there = [t for t, error in runs if error <= entry.error * (1 + 1e-9)]
+        worst = max(error for _, error in runs)
+        missed = "" if len(there) == STARTS else f" ({len(there)} of {STARTS}, errors up to {worst:.4g})"
+        cells.append((f"{np.mean(there):.2g}" if there else "never") + missed)
+    size = " × ".join(map(str, X.shape))
+    return [[entry.name, size, entry.rank, entry.error, *cells, entry.gcd, entry.hals]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +14,11 @@ import partwise as pw
 
 from . import data
 from .pages import table
+from .runs import Outcome, Table, Task, rows, values
+from .scale import sized
 
-STARTS = 3
-LIMIT = 6.0  # seconds
+STARTS = sized(2, 1)
+LIMIT = sized(3.0, 0.2)  # seconds
 SOLVERS = ("auto", "newton_kl", "mu")
 HEADER = ["data", "size", "rank", "relative divergence", *(f"`{name}`, s" for name in SOLVERS)]
 HEADER += ["their CCD, s", "their Multiplicative, s"]
@@ -74,25 +77,29 @@ def history(X: np.ndarray, rank: int, solver: str, *, seed=0, target=0.0, limit=
     return [(record.time, record.objective / reference) for record in result.history]
 
 
-def run() -> str:
-    lines, finals = [], []
-    for entry, X in data.loaded(ENTRIES):
-        least = 1e-8 if entry.name.startswith("Synth") else 0.0  # a planted X can be met exactly: no need to go on
-        runs = {}
-        for solver in SOLVERS:
-            history(X[:50], entry.rank, solver, target=1e3)  # compiles
-            runs[solver] = [history(X, entry.rank, solver, seed=seed, target=least) for seed in range(STARTS)]
-        for goal, ccd, multiplicative in entry.theirs:
-            cells = [time_to(goal, runs[solver]) for solver in SOLVERS]
-            size = " × ".join(map(str, X.shape))
-            lines.append([entry.name, size, entry.rank, f"{goal:g}", *cells, ccd, multiplicative])
-            print(lines[-1], flush=True)
-        ends = [np.mean([curve[-1][1] for curve in runs[solver]]) for solver in SOLVERS]
-        finals.append([entry.name, entry.rank, *(f"{end:.4g}" for end in ends)])
-    return (
-        f"{table(HEADER, lines)}\n\nThe relative divergence after {LIMIT:g} seconds, mean of the starts:\n\n"
-        + table(FINAL, finals)
-    )
+def tables() -> list[Table]:
+    tasks = [Task(f"{entry.name}, rank {entry.rank}", partial(measured, entry)) for entry in ENTRIES]
+    return [Table("seconds", HEADER, tasks, 15, f"Means over {STARTS} random starts.", written)]
+
+
+def measured(entry: Entry) -> dict:
+    X, runs = entry.load(), {}
+    least = 1e-8 if entry.name.startswith("Synth") else 0.0  # a planted X can be met exactly: no need to go on
+    for solver in SOLVERS:
+        history(X[:50], entry.rank, solver, target=1e3)  # compiles
+        runs[solver] = [history(X, entry.rank, solver, seed=seed, target=least) for seed in range(STARTS)]
+    lines, size = [], " × ".join(map(str, X.shape))
+    for goal, ccd, multiplicative in entry.theirs:
+        cells = [time_to(goal, runs[solver]) for solver in SOLVERS]
+        lines.append([entry.name, size, entry.rank, f"{goal:g}", *cells, ccd, multiplicative])
+    ends = [np.mean([curve[-1][1] for curve in runs[solver]]) for solver in SOLVERS]
+    return {"lines": lines, "final": [entry.name, entry.rank, *(f"{end:.4g}" for end in ends)]}
+
+
+def written(outcomes: list[Outcome]) -> str:
+    finals = table(FINAL, [value["final"] for value in values(outcomes).values()])
+    title = f"The relative divergence after {LIMIT:g} seconds, mean of the starts:"
+    return f"{rows(HEADER, outcomes)}\n\n{title}\n\n{finals}"
 
 
 def time_to(goal: float, curves: list[list[tuple[float, float]]]) -> str:

@@ -4,31 +4,29 @@ again."""
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from itertools import product
-from multiprocessing import get_context
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import partwise as pw
-from partwise.bench import machine
 from partwise.data import as_data
-from partwise.datasets import local_archive
 from partwise.kernels.threads import blas, count
 from partwise.metrics import core_consistency, factor_match
 from partwise.problem import pose
 from partwise.structures import NonNegative
 
-from .pages import table
+from .data import Absent, archive
+from .runs import Outcome, Table, Task, rows, values
+from .scale import sized
 
-STARTS = 3
+STARTS = sized(2, 1)
 MORE = 3  # times the iterations, for slower peers
-SEEDS = 20
+SEEDS = sized(5, 1)
 NOISE = 0.05
 
 
@@ -46,7 +44,7 @@ class Row:
 
 def cube(n: int, rank: int) -> np.ndarray:
     """Planted parts, uniform, with noise."""
-    return pw.datasets.make_cp((n,) * 3, rank, zeros=0.0, noise=NOISE, random_state=0).X
+    return pw.datasets.make_cp((sized(n, 12),) * 3, rank, zeros=0.0, noise=NOISE, random_state=0).X
 
 
 def amino() -> np.ndarray:
@@ -61,11 +59,12 @@ def contacts() -> pw.SparseTensor:
     return pw.SparseTensor(np.vstack([coords, coords[:, [1, 0, 2]]]), np.tile(values, 2), tuple(shape))
 
 
-def archive(name: str):
-    path = local_archive(name)
-    if path is None:
-        raise FileNotFoundError(name)
-    return path
+def scattered() -> pw.SparseTensor:
+    rng, shape = np.random.default_rng(0), (20000, 15000, 3000)
+    coords = np.column_stack(
+        [(rng.uniform(size=sized(2_000_000, 2000)) ** 2 * size).astype(np.int64) for size in shape]
+    )
+    return pw.SparseTensor(coords, rng.poisson(2.0, len(coords)) + 1.0, shape)
 
 
 ROWS = [
@@ -121,11 +120,9 @@ PEERS = {
 # -- the race ------------------------------------------------------------------------------------------------
 
 
-def heat(number: int) -> list[list]:
-    """The lines of one row, in a process of its own. The target is 0.1% above the objective of the first peer, which
+def heat(row: Row) -> list[list]:
+    """The lines of one row. The target is 0.1% above the objective of the first peer, which
     is the fastest; others get `MORE` times as many iterations to come there."""
-    warnings.simplefilter("ignore")
-    row = ROWS[number]
     T = row.load()
     pw.factorize(T, row.rank, loss=row.loss, init="random", random_state=1, max_iter=2, tol=0)  # compiled
     problem = pose(as_data(T), pw.registry.resolve("loss", row.loss), [NonNegative()] * T.ndim, row.rank)
@@ -135,11 +132,11 @@ def heat(number: int) -> list[list]:
         if not find_spec(package):
             continue
         n_iter = row.iterations * (MORE if lines else 1)
-        found = [problem.objective(peer(T, start, n_iter)) for start in starts]
+        known = [timed_peer(problem, partial(peer, T, start, n_iter)) for start in starts]
+        found = [objective for objective, _ in known]
         targets = targets if lines else [1.001 * objective for objective in found]
         runs = [
-            timed(row, T, start, partial(peer, T, start, n_iter), aim)
-            for start, aim in zip(starts, targets, strict=True)
+            timed(row, T, start, seconds, aim) for start, (_, seconds), aim in zip(starts, known, targets, strict=True)
         ]
         there = [run for run in runs if run.reached]
         ratio = np.exp(np.mean([np.log(run.theirs / run.ours) for run in there])) if there else np.nan
@@ -170,56 +167,52 @@ class Timed(NamedTuple):
     n_iter: int
 
 
-def timed(row: Row, T, start, theirs: Callable, target: float) -> Timed:
-    """Whole calls, the fastest of two in turns."""
-    seconds = {True: np.inf, False: np.inf}
-    for order in ((True, False), (False, True)):
-        for ours in order:
-            begun = time.perf_counter()
-            if ours:
-                result = pw.factorize(T, row.rank, loss=row.loss, init=start, target=target, max_iter=300, tol=0)
-            else:
-                theirs()
-            seconds[ours] = min(seconds[ours], time.perf_counter() - begun)
-    return Timed(seconds[False], seconds[True], result.status == "target", result.n_iter)
+def timed_peer(problem, theirs: Callable) -> tuple[float, float]:
+    """The objective, and the seconds of the faster of two whole calls."""
+    seconds = np.inf
+    for _ in range(2):
+        begun = time.perf_counter()
+        factors = theirs()
+        seconds = min(seconds, time.perf_counter() - begun)
+    return problem.objective(factors), seconds
 
 
-def in_a_process(task: Callable, number: int):
-    """What one process leaves behind in memory does not help or hinder the next."""
-    with get_context("spawn").Pool(1) as pool:
-        return pool.apply(task, (number,))
+def timed(row: Row, T, start, theirs: float, target: float) -> Timed:
+    """Ours, the faster of two whole calls, beside the seconds of a peer."""
+    ours = np.inf
+    for _ in range(2):
+        begun = time.perf_counter()
+        result = pw.factorize(T, row.rank, loss=row.loss, init=start, target=target, max_iter=300, tol=0)
+        ours = min(ours, time.perf_counter() - begun)
+    return Timed(theirs, ours, result.status == "target", result.n_iter)
 
 
-def race() -> str:
-    lines = []
-    for number, row in enumerate(ROWS):
-        try:
-            lines += in_a_process(heat, number)
-        except FileNotFoundError:
-            print(f"skipped: {row.name}, no such data here")
-    columns = "tensor | rank | loss | peer | its iterations | ours to its objective + 0.1% | starts that got there"
-    return table([*columns.split(" | "), "**times faster**", "asked"], lines)
+CASES: dict[str, tuple[Callable[[], np.ndarray], int]] = {
+    "planted, 150 x 150 x 150": (lambda: cube(150, 10), 10),
+    "planted, 60 x 60 x 60 x 20": (
+        lambda: pw.datasets.make_cp(sized((60, 60, 60, 20), (8, 7, 6, 5)), 5, noise=NOISE, random_state=0).X,
+        5,
+    ),
+    "amino acids, 5 x 201 x 61": (amino, 3),
+}
+DEFAULTS = ["default settings", "rank", "**times faster than TensorLy, HALS**", "our relative error", "its"]
 
 
-def defaults() -> str:
+def defaults(name: str) -> list[list]:
     """Whole calls at the default settings of both, the fastest of three."""
+    if not find_spec("tensorly"):
+        raise Absent("tensorly is not installed")
     from tensorly.decomposition import non_negative_parafac_hals  # noqa: PLC0415  # optional
 
-    cases = {"planted, 150 x 150 x 150": (cube(150, 10), 10)}
-    cases["planted, 60 x 60 x 60 x 20"] = pw.datasets.make_cp((60, 60, 60, 20), 5, noise=NOISE, random_state=0).X, 5
-    if local_archive("amino"):
-        cases["amino acids, 5 x 201 x 61"] = amino(), 3
-    lines = []
-    for name, (T, rank) in cases.items():
-        pw.factorize(T, rank, max_iter=2, tol=0)  # compiled
-        theirs = fastest(lambda T=T, r=rank: non_negative_parafac_hals(T, r, random_state=0), 3)
-        ours = fastest(lambda T=T, r=rank: pw.factorize(T, r, random_state=0), 3)
-        problem = pose(as_data(T), pw.losses.Frobenius(), [NonNegative()] * T.ndim, rank)
-        found = unpacked(non_negative_parafac_hals(T, rank, random_state=0))
-        errors = pw.factorize(T, rank, random_state=0).relative_error, problem.relative_error(found)
-        lines.append([name, rank, f"**{theirs / ours:.1f}**", *(f"{error:.5f}" for error in errors)])
-    header = ["default settings", "rank", "**times faster than TensorLy, HALS**", "our relative error", "its"]
-    return table(header, lines)
+    load, rank = CASES[name]
+    T = load()
+    pw.factorize(T, rank, max_iter=2, tol=0)  # compiled
+    theirs = fastest(lambda: non_negative_parafac_hals(T, rank, random_state=0), sized(3, 1))
+    ours = fastest(lambda: pw.factorize(T, rank, random_state=0), sized(3, 1))
+    problem = pose(as_data(T), pw.losses.Frobenius(), [NonNegative()] * T.ndim, rank)
+    found = unpacked(non_negative_parafac_hals(T, rank, random_state=0))
+    errors = pw.factorize(T, rank, random_state=0).relative_error, problem.relative_error(found)
+    return [[name, rank, f"**{theirs / ours:.1f}**", *(f"{error:.5f}" for error in errors)]]
 
 
 # -- phases --------------------------------------------------------------------------------------------------
@@ -292,41 +285,36 @@ def least(data, rank: int) -> tuple[float, float]:
     return operations, size
 
 
-def phases() -> str:
+PHASED: dict[str, tuple[Callable[[], Any], int]] = {
+    "150 x 150 x 150": (lambda: cube(150, 10), 10),
+    "300 x 300 x 300": (lambda: cube(300, 20), 20),
+    "60 x 60 x 60 x 60": (lambda: pw.datasets.make_cp((sized(60, 6),) * 4, 10, noise=NOISE, random_state=0).X, 10),
+    "20000 x 15000 x 3000, 2 million nonzeros": (scattered, 10),
+}
+PHASES = ["tensor", "rank", "products, of an iteration", "GFLOP/s", "GB/s", "of the machine's limit"]
+
+
+def phases(name: str) -> dict:
     """What products take of an iteration, and how near they are to the limits of the machine."""
     with blas.on_one_thread():
         speed = multiplications() * count()
-    rate, lines = bandwidth(), []
-    cases: Iterator = iter(
-        [
-            ("150 x 150 x 150", cube(150, 10), 10, "hals"),
-            ("300 x 300 x 300", cube(300, 20), 20, "hals"),
-            ("60 x 60 x 60 x 60", pw.datasets.make_cp((60,) * 4, 10, noise=NOISE, random_state=0).X, 10, "hals"),
-            ("20000 x 15000 x 3000, 2 million nonzeros", scattered(), 10, "hals"),
-        ]
-    )
-    for name, T, rank, solver in cases:
-        data = as_data(T)
-        with data.working():
-            seconds, operations, size = products(data, rank)
-        whole = iteration(T, rank, "frobenius", solver)
-        limit = max(operations / speed, size / rate)
-        bound = "operations" if operations / speed > size / rate else "memory"
-        lines.append(
-            [name, rank, f"{seconds / whole:.0%}", f"{operations / seconds / 1e9:.1f}", f"{size / seconds / 1e9:.1f}",
-             f"{limit / seconds:.0%} of {bound}"]
-        )  # fmt: skip
-    header = ["tensor", "rank", "products, of an iteration", "GFLOP/s", "GB/s", "of the machine's limit"]
-    about = (
-        f"The machine: {speed / 1e9:.0f} GFLOP/s in large products, {rate / 1e9:.1f} GB/s read by all cores together."
-    )
-    return f"{table(header, lines)}\n\n{about}"
+    rate, (load, rank) = bandwidth(), PHASED[name]
+    T = load()
+    data = as_data(T)
+    with data.working():
+        seconds, operations, size = products(data, rank)
+    whole = iteration(T, rank, "frobenius", "hals")
+    limit = max(operations / speed, size / rate)
+    bound = "operations" if operations / speed > size / rate else "memory"
+    cells = f"{operations / seconds / 1e9:.1f}", f"{size / seconds / 1e9:.1f}", f"{limit / seconds:.0%} of {bound}"
+    return {"lines": [[name, rank, f"{seconds / whole:.0%}", *cells]], "speed": speed, "rate": rate}
 
 
-def scattered() -> pw.SparseTensor:
-    rng, shape = np.random.default_rng(0), (20000, 15000, 3000)
-    coords = np.column_stack([(rng.uniform(size=2_000_000) ** 2 * size).astype(np.int64) for size in shape])
-    return pw.SparseTensor(coords, rng.poisson(2.0, len(coords)) + 1.0, shape)
+def write_phases(outcomes: list[Outcome]) -> str:
+    known = list(values(outcomes).values())
+    speed, rate = (max((one[key] for one in known), default=0.0) / 1e9 for key in ("speed", "rate"))
+    about = f"The machine: {speed:.0f} GFLOP/s in large products, {rate:.1f} GB/s read by all cores together."
+    return f"{rows(PHASES, outcomes)}\n\n{about}"
 
 
 # -- planted parts -------------------------------------------------------------------------------------------
@@ -338,49 +326,45 @@ PLANTED = {
 }
 
 
-def recovery() -> str:
-    """In how many of 20 seeds all planted parts are found, from a greedy and from a random start."""
-    lines = []
-    for (name, settings), rank in product(PLANTED.items(), (5, 10)):
-        hits = {"greedy": 0, "random": 0}
-        for seed in range(SEEDS):
-            truth = pw.datasets.make_cp(rank=rank, noise=NOISE, random_state=seed, **settings)
-            for init in hits:
-                with warnings.catch_warnings(action="ignore"):
-                    result = pw.factorize(truth.X, rank, init=init, random_state=seed, tol=1e-5, max_iter=3000)
-                hits[init] += factor_match(result.factors, truth.factors) >= 0.99
-        lines.append([name, rank, f"**{hits['greedy']}**", hits["random"], "19"])
-    return table(["planted, 5% noise", "rank", "greedy start, of 20", "random start, of 20", "asked"], lines)
+def recovery(name: str, rank: int) -> list[list]:
+    """In how many of the seeds all planted parts are found, from a greedy and from a random start."""
+    hits = {"greedy": 0, "random": 0}
+    for seed in range(SEEDS):
+        truth = pw.datasets.make_cp(rank=rank, noise=NOISE, random_state=seed, **PLANTED[name])
+        for init in hits:
+            result = pw.factorize(truth.X, rank, init=init, random_state=seed, tol=1e-5, max_iter=sized(3000, 20))
+            hits[init] += factor_match(result.factors, truth.factors) >= 0.99
+    return [[name, rank, f"**{hits['greedy']}**", hits["random"], round(0.95 * SEEDS)]]
 
 
-def symmetric() -> str:
-    """Fourth-order symmetric tensors, n = 20, rank 5: which steps are proved, and which parts are found."""
-    lines = []
-    for name, zeros in (("uniform factor", 0.0), ("30% of its entries 0", 0.3)):
-        closed, steps, found, least_cosine = 0, 0, 0, 1.0
-        for seed in range(SEEDS):
-            A, result = symmetric_run(seed, zeros)
-            closed, steps = closed + sum(step.status == "closed" for step in result.path), steps + len(result.path)
-            cosines = np.abs(unit(A).T @ unit(result.factors[0])).max(axis=1)
-            least_cosine, found = min(least_cosine, float(cosines.min())), found + bool(cosines.min() >= 0.999)
-        lines.append([name, f"{closed} of {steps}", f"**{found}** of {SEEDS}", f"{least_cosine:.6f}"])
-    header = ["symmetric, order 4, n = 20, rank 5", "steps closed to 1e-4 (asked: all)"]
-    return table([*header, "seeds with all parts found (asked: all)", "smallest cosine (asked: 0.999)"], lines)
+ZEROS = {"uniform factor": 0.0, "30% of its entries 0": 0.3}
+SYMMETRIC = ["symmetric, order 4, n = 20, rank 5", "steps closed to 1e-4 (asked: all)"]
+SYMMETRIC += ["seeds with all parts found (asked: all)", "smallest cosine (asked: 0.999)"]
+
+
+def symmetric(name: str) -> list[list]:
+    """Fourth-order symmetric tensors: which steps are proved, and which parts are found."""
+    closed, steps, found, least_cosine = 0, 0, 0, 1.0
+    for seed in range(SEEDS):
+        A, result = symmetric_run(seed, ZEROS[name])
+        closed, steps = closed + sum(step.status == "closed" for step in result.path), steps + len(result.path)
+        cosines = np.abs(unit(A).T @ unit(result.factors[0])).max(axis=1)
+        least_cosine, found = min(least_cosine, float(cosines.min())), found + bool(cosines.min() >= 0.999)
+    return [[name, f"{closed} of {steps}", f"**{found}** of {SEEDS}", f"{least_cosine:.6f}"]]
 
 
 def symmetric_run(seed: int, zeros: float) -> tuple[np.ndarray, pw.Result]:
     rng = np.random.default_rng(seed)
     A = rng.uniform(size=(20, 5)) * (rng.uniform(size=(20, 5)) >= zeros)
     T = np.einsum("ak,bk,ck,dk->abcd", A, A, A, A, optimize=True)
-    with warnings.catch_warnings(action="ignore"):
-        return A, pw.factorize(T, 5, symmetric=True, solver="greedy", random_state=seed)
+    return A, pw.factorize(T, 5, symmetric=True, solver="greedy", random_state=seed)
 
 
 def unit(A: np.ndarray) -> np.ndarray:
     return A / np.linalg.norm(A, axis=0)
 
 
-def fluorescence() -> str:
+def fluorescence() -> list[list]:
     """Amino acids at rank 3: core consistency, and concentrations against the truth."""
     with np.load(archive("amino")) as file:
         truth = file["concentrations"]
@@ -395,11 +379,23 @@ def fluorescence() -> str:
         lines.append(
             [f"concentrations of {name}, correlation", f"{own:.5f} (without constraints {other:.5f})", "0.999"]
         )
-    return table(["amino acids", "measured", "asked"], lines)
+    return lines
 
 
-def run() -> str:
-    parts = [race(), *([defaults()] if find_spec("tensorly") else []), phases(), recovery(), symmetric()]
-    if local_archive("amino"):
-        parts.append(fluorescence())
-    return "\n\n".join([*parts, machine()])
+RACE = ["tensor", "rank", "loss", "peer", "its iterations", "ours to its objective + 0.1%", "starts that got there"]
+RACE += ["**times faster**", "asked"]
+FOUND = ["planted, 5% noise", "rank", f"greedy start, of {SEEDS}", f"random start, of {SEEDS}", "asked"]
+
+
+def tables() -> list[Table]:
+    kinds = list(product(PLANTED, (5, 10)))
+    planted = [Task(f"{name}, rank {rank}", partial(recovery, name, rank)) for name, rank in kinds]
+    races = [Task(f"{row.name}, rank {row.rank}", partial(heat, row)) for row in ROWS]
+    return [
+        Table("race", RACE, races, 20),
+        Table("default settings", DEFAULTS, [Task(name, partial(defaults, name)) for name in CASES], 6),
+        Table("phases", PHASES, [Task(name, partial(phases, name)) for name in PHASED], 6, write=write_phases),
+        Table("planted", FOUND, planted, 6),
+        Table("symmetric", SYMMETRIC, [Task(name, partial(symmetric, name)) for name in ZEROS], 6),
+        Table("amino acids", ["amino acids", "measured", "asked"], [Task("amino acids", fluorescence)], 4),
+    ]

@@ -36,6 +36,7 @@ SOURCES = {
     "rank_curve.png": "docs/generate.py rank_pictures unequal_parts without_zeros",
     "rank_parts.png": "docs/generate.py rank_pictures unequal_parts without_zeros",
     "rank_stability.png": "docs/generate.py rank_pictures unequal_parts without_zeros",
+    "defaults.png": "benchmarks/defaults.py draw",
     "race.png": "benchmarks/race.py draw",
     "race_kl.png": "benchmarks/race.py draw",
     "mixed_norm.png": "benchmarks/mixed_norm.py draw_faces",
@@ -85,7 +86,7 @@ def stamp(name: str, path: Path | None = None) -> None:
 def renew(name: str) -> None:
     path, *names = SOURCES[name].split()
     if path.startswith("benchmarks/"):
-        print(f"{name} is drawn from hours of runs: python -m benchmarks {Path(path).stem}")
+        print(f"{name} is drawn from runs: python -m benchmarks {Path(path).stem}")
     elif names:
         spec = importlib.util.spec_from_file_location("generate", ROOT / path)
         assert spec is not None and spec.loader is not None

@@ -1,5 +1,7 @@
 """The race: honest sides, the same start, the right winner."""
 
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -8,7 +10,9 @@ from scipy import sparse
 from sklearn.decomposition import non_negative_factorization
 from sklearn.utils import check_random_state
 
-from benchmarks.pages import ROOT
+from benchmarks import runs
+from benchmarks.__main__ import PAGES
+from benchmarks.pages import CODE, renew
 from benchmarks.rows import KL_ROWS, ROWS
 from partwise.bench import Contest, Curve, Heat, partwise, race, record, scikit_learn, short_contests, summary, warm_up
 from partwise.cli import main
@@ -99,6 +103,55 @@ def test_on_the_command_line(tmp_path, capsys):
 
 
 def test_the_table_has_every_row():
-    page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    page = (CODE / "benchmarks" / "README.md").read_text(encoding="utf-8")
     for row in [*ROWS, *KL_ROWS]:
         assert f"| {row.name} |" in page
+
+
+# -- all rows -------------------------------------------------------------------------------------------------
+
+
+def test_rows_that_go_wrong_say_so_and_a_stopped_run_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setenv("PARTWISE_TRIAL", str(tmp_path / "ran"))
+    monkeypatch.setattr(runs, "LIMIT", 2.0)
+    part = runs.Part("bench_part", "", "tests.trials")
+
+    def measured(**options):
+        run = runs.Run([part], tmp_path, [], **{"fresh": False, **options})
+        return {outcome.name: outcome.failure for _, outcome in run.measure(part)}, run
+
+    first = runs.Run([part], tmp_path, [], fresh=False)
+    next(first.measure(part))  # stopped after one row
+    found, run = measured()
+    assert found["absent"] == "skipped: x.npz is not here"
+    assert found["wrong"] == "failed: ValueError: no / such thing"
+    assert found["killed"].startswith("failed: the process ended with code -9")
+    assert found["slow"] == "stopped after 2 s"
+    assert "counted" not in found
+    text = part.text(run.kept[part.name])
+    assert "| counted | 1.5 |" in text
+    assert "| slow | stopped after 2 s |" in text
+    assert "cores, Python" in text.splitlines()[0]
+    found, _ = measured()  # that run was complete: a new one
+    assert len(found) == 5
+    assert len((tmp_path / "ran").read_text().split()) == 2
+
+
+def test_a_block_is_renewed_and_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.pages.ROOT", tmp_path)
+    page = "a\n<!-- generated: python -m benchmarks x -->\n\nold\n\n<!-- end -->\nb\n<!-- end -->\n"
+    (tmp_path / "p.md").write_text(page)
+    renew("p.md", "x", "new")
+    assert (tmp_path / "p.md").read_text() == page.replace("old", "new")
+
+
+def test_every_part_has_its_block():
+    for name, page in PAGES.items():
+        assert (CODE / page).read_text(encoding="utf-8").count(f"<!-- generated: python -m benchmarks {name} -->") == 1
+
+
+@pytest.mark.parametrize("part", PAGES)
+def test_every_part_runs_on_little_data(part):
+    command = [sys.executable, "-m", "benchmarks", part, "--quick"]
+    done = subprocess.run(command, cwd=CODE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

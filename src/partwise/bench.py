@@ -227,4 +227,8 @@ def in_words(ratios: list[float | None]) -> str:
 
 def machine() -> str:
     load = f", load {os.getloadavg()[0]:.1f} at the end" if hasattr(os, "getloadavg") else ""
-    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}{load}."
+    return f"{hardware()}{load}."
+
+
+def hardware() -> str:
+    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
