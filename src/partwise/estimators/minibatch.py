@@ -181,7 +181,7 @@ class MiniBatchNMF(NMF):
             online = self._online(checked, parts.shape[1], checked.shape[0])
         else:
             online, start, parts = self._begun(checked, W, H, checked.shape[0])
-            self._known = replace(online.statistics(parts), steps=self.n_steps_ if known else 0)
+            self._known = replace(online.statistics(parts), steps=getattr(self, "n_steps_", 0))
         if not begun and online.determined(data):
             _, parts = fit_first(online, self._known, data, [data], (start, parts))
         else:

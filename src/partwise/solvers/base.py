@@ -63,7 +63,7 @@ class Solver(ABC):
     kernels: ClassVar[tuple[str, ...]] = (
         "numpy",
     )  # that it calls beside those all need; "numpy": NumPy's own functions
-    states: tuple[type, ...] = ()  # the classes that a kept state is made of
+    states: ClassVar[tuple[type, ...]] = ()  # the classes that a kept state is made of
     monotone = True  # the objective never rises from one step to the next
     in_blocks = False  # takes data in blocks of rows, which are never together
     symmetric = False  # takes `X ~ A A'` too

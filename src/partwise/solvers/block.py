@@ -104,7 +104,7 @@ class BlockDescent(Solver):
 
     extrapolate: bool
     first_beta: ClassVar[float] = 0.5  # of the momentum
-    states: tuple[type, ...] = (State, Momentum)
+    states: ClassVar[tuple[type, ...]] = (State, Momentum)
 
     @abstractmethod
     def update(self, problem: Problem, mode: int, state: State, rows: np.ndarray) -> Update:

@@ -1,7 +1,7 @@
 """Newton's method for KL on the rows of a factor, with one Hessian for all of them, up to scales."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class SharedNewton(Newton):
             if state.expansions[mode] is None:
                 self.look(problem, state, mode, losses=careful)
             new = self.update(problem, mode, state, np.arange(len(state.points[mode])))
-            state.points[mode], state.stationarity[mode], state.expansions[mode] = *new[:2], None
+            state.points[mode], state.stationarity[mode], state.expansions[mode] = new.factor, new.stationarity, None
             self.advance(state, mode)
             if state.beta > 0:
                 state.points[mode] = at_best_scale(problem, state, mode, state.points[mode])
@@ -123,7 +123,8 @@ class SharedNewton(Newton):
     def look(self, problem: Problem, state: SharedState, mode: int, losses: bool = True) -> None:
         """The loss around the points in one factor, for the next update; and of each row, where that is asked for."""
         given = problem.data, state.points, mode, problem.structures[mode].ridge
-        state.expansions[mode], *more = problem.loss.tangent(*given, losses=losses)
+        loss: Any = problem.loss  # a Divergence
+        state.expansions[mode], *more = loss.tangent(*given, losses=losses)
         state.losses[mode] = more[0] if losses else None
 
     def update(self, problem, mode, state, rows):
@@ -138,10 +139,11 @@ class SharedNewton(Newton):
 
     def mend(self, problem: Problem, mode: int, state: SharedState, factor: np.ndarray) -> None:
         """Rows of a factor that a step made worse get one of `Newton`; all of a start, a multiplicative update."""
-        A, known, structure = state.points[mode], state.expansions[mode], problem.structures[mode]
-        rows = np.arange(len(A))
+        A, structure, rows = state.points[mode], problem.structures[mode], np.arange(len(state.points[mode]))
+        known: Any = state.expansions[mode]
+        loss: Any = problem.loss
         if state.objective == np.inf:
-            power, least = problem.loss.exponent(structure.ridge > 0), np.zeros(problem.rank, A.dtype)
+            power, least = loss.exponent(structure.ridge > 0), np.zeros(problem.rank, A.dtype)
             factor[:] = kernels.of(A).mu(A, known.plus, known.minus, power, least, state.boxes[mode], rows)
             return
         before = state.losses[mode] + row_penalties(structure, A)
