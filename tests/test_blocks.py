@@ -366,7 +366,7 @@ def test_the_command(tmp_path, capsys):
     path, out = write_npy(tmp_path, COUNTS), tmp_path / "out"
     arguments = ["fit", str(path), "--rank", "4", "--out", str(out), "--out-of-core", "--memory"]
     assert cli.main([*arguments, "2GB"]) == 0
-    assert "opened 90 samples x 20 features in 1 blocks" in capsys.readouterr().out
+    assert "opened 90 samples x 20 features in 1 block (" in capsys.readouterr().out
     assert np.load(out / "W.npy").shape == (90, 4)
     assert "<h3>Where the model fails</h3>" in (out / "report.html").read_text()
     np.save(tmp_path / "weights.npy", WEIGHTS)

@@ -213,7 +213,7 @@ def test_a_loss_may_be_what_asks_for_numpy():
 
 def test_a_structure_may_be_what_asks_for_numpy():
     problem = pose(ElsewhereData.of(MATRIX), losses.Frobenius(), [NonNegative(), Unimodal()], RANK)
-    assert refusal(solvers.PALM(), problem).startswith("Unimodal")
+    assert refusal(solvers.HALS(), problem).startswith("Unimodal")
 
 
 def test_every_kernel_that_is_named_exists():

@@ -103,7 +103,6 @@ class BlockDescent(Solver):
     """
 
     extrapolate: bool
-    first_beta: ClassVar[float] = 0.5  # of the momentum
     states: ClassVar[tuple[type, ...]] = (State, Momentum)
 
     @abstractmethod
@@ -140,7 +139,7 @@ class BlockDescent(Solver):
             boxes=[
                 s.elementwise.box(A) if s.elementwise else s for s, A in zip(problem.structures, factors, strict=True)
             ],
-            momentum=Momentum(self.first_beta) if self.extrapolate and len(problem.modes) > 1 else None,
+            momentum=Momentum() if self.extrapolate and len(problem.modes) > 1 else None,
             rng=rng,
             tol=tol,
             objective=np.inf,  # so that the first step, which does not extrapolate, is taken
