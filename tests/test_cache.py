@@ -198,8 +198,6 @@ def test_the_stopwatch_runs_while_a_kernel_is_compiled_and_kept(sources):
 
 
 def test_what_users_compile_is_their_own():
-    import numba  # noqa: PLC0415  # as they have it
-
     before = compile_seconds()
     assert numba.njit(lambda x: x + 1)(1) == 2
     assert compile_seconds() == before and gc.isenabled()

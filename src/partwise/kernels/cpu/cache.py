@@ -69,9 +69,9 @@ def compiler(variant: str, inner: bool = False, **more: Any) -> Callable[[Callab
 
 
 class Compilations(event.Listener):
-    """Runs the stopwatch while Numba compiles kernels, and keeps Python from looking for garbage: Numba makes hundreds of
-    thousands of objects, most of which stay, and looking through them again and again takes a tenth of the time. What
-    users compile themselves is none of this."""
+    """Runs the stopwatch while Numba compiles kernels, and keeps Python from looking for garbage: Numba makes hundreds
+    of thousands of objects, most of which stay, and looking through them again and again takes a tenth of the time.
+    What users compile themselves is none of this."""
 
     depth, collects = 0, False  # one function is compiled inside another, all in one thread: Numba holds a lock
 
