@@ -183,3 +183,17 @@ def test_signals_are_held_while_kernels_run():
         assert not interrupts.are_held()
         assert seen() == [True, True]
     assert not interrupts.are_held()
+
+
+class OwnExpansion(pw.solvers.HALS):
+    """A solver whose updates go by something else than the loss."""
+
+    def expand(self, problem, mode, state):
+        return super().expand(problem, mode, state)  # or a function above it
+
+
+def test_nothing_is_taken_from_solvers_that_expand_in_their_own_way():
+    solver = OwnExpansion()
+    problem, rng = problem_for(solver, X, 4), np.random.RandomState(0)
+    factors = pw.init.Random()(problem, rng)
+    assert solver.known(problem, solver.init(problem, factors, 0.0, rng), factors) == {}
