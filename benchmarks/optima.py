@@ -22,8 +22,6 @@ DOCUMENTS, LEAST = sized((1500, 3), (100, 1))
 RANK = sized(20, 4)
 ABOVE = 1.001  # times the other's objective
 TEXTS = {
-    "la1": lambda: data.tf_idf("la1"),
-    "reviews": lambda: data.tf_idf("reviews"),
     "news20": lambda: data.tf_idf("news20"),
     "rcv1": lambda: data.stored("rcv1_subsets"),
     "k1b": lambda: data.tf_idf("k1b"),

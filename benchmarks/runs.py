@@ -218,11 +218,11 @@ class Run:
         self.kept = {part.name: Kept(folder, part) for part in parts}
         rows = [(part, one, task.name) for part in parts for one in part.tables for task in one.tasks]
         rows = [row for row in rows if not names or any(name in row[2] for name in names)]
-        complete = all((one.name, name) in self.kept[part.name].outcomes for part, one, name in rows)
+        code = library()
+        complete = not any(self.kept[part.name].lacks(one.name, name, code) for part, one, name in rows)
         if fresh or complete:  # the run before was not stopped
             for kept in self.kept.values():
                 kept.clear()
-        code = library()
         self.due = [row for row in rows if self.kept[row[0].name].lacks(row[1].name, row[2], code)]
         self.n_known, self.n_due, self.start = len(rows) - len(self.due), len(self.due), time.perf_counter()
         if METHOD == "forkserver":

@@ -1,5 +1,6 @@
 """The race: honest sides, the same start, the right winner."""
 
+import os
 import subprocess
 import sys
 from functools import partial
@@ -151,7 +152,7 @@ def test_every_part_has_its_block():
 
 
 @pytest.mark.parametrize("part", PAGES)
-def test_every_part_runs_on_little_data(part):
-    command = [sys.executable, "-m", "benchmarks", part, "--quick"]
-    done = subprocess.run(command, cwd=CODE, capture_output=True, text=True, check=False)
+def test_every_part_runs_on_little_data(part, tmp_path):
+    command, folder = [sys.executable, "-m", "benchmarks", part, "--quick"], os.environ | {"TMPDIR": str(tmp_path)}
+    done = subprocess.run(command, cwd=CODE, capture_output=True, text=True, check=False, timeout=600, env=folder)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

@@ -94,6 +94,14 @@ def test_a_stream_that_begins_with_zeros_is_learnt():
     assert objective(model.components_) < 1.5 * objective(pw.NMF(4, random_state=0).fit(X).components_)
 
 
+def test_a_start_is_kept_while_a_stream_is_zero():
+    """Whatever penalties would make of it."""
+    W, H = RNG.uniform(size=(50, 4)), RNG.uniform(size=(4, 30))
+    model = pw.MiniBatchNMF(4, init="custom", alpha_H=0.1).partial_fit(np.zeros((50, 30)), W=W, H=H)
+    assert np.array_equal(model.components_, H)
+    assert np.any(model.partial_fit(X).components_ != H)
+
+
 def test_missing_entries_are_refused_in_words_of_this_class():
     holes = np.where(X > 1, np.nan, X)
     with pytest.raises(ValueError, match=r"Fill them in, or drop the rows or columns that hold them\.$"):

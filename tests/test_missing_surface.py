@@ -472,6 +472,16 @@ def test_one_column_of_weights_is_of_samples_and_one_row_of_features(options, fo
         assert told["relative_error"] == pytest.approx(alike.relative_error, rel=1e-3)
 
 
+def test_weights_of_one_entry_and_of_tensors_are_as_large_as_the_data(folder, capsys):
+    np.save(folder / "one.npy", np.ones((1, 1)))
+    status, err, _ = fit(folder, [str(folder / "full.npy"), "--weights", str(folder / "one.npy")], capsys)
+    assert status == 2 and "weights has shape (1, 1)" in err
+    np.save(folder / "thin.npy", FULL[:6, None, :5])
+    np.save(folder / "counts.npy", np.ones((6, 1, 5)))
+    status, err, _ = fit(folder, [str(folder / "thin.npy"), "--weights", str(folder / "counts.npy")], capsys)
+    assert (status, err) == (0, "")
+
+
 @pytest.mark.parametrize("turned", [[], ["--transpose"]], ids=["", "transposed"])
 def test_tables_are_filled_in(turned, folder, capsys):
     frame = pd.DataFrame(X, columns=[f"f, {j}" for j in range(20)])

@@ -6,13 +6,16 @@ import pytest
 from scipy.optimize import minimize
 
 import partwise as pw
+from partwise import kernels
 from partwise import structures as s
 from partwise.data import as_data
+from partwise.data.observed import observed
 from partwise.kernels import threads
 from partwise.kernels.cpu.expansion import blas_tasks
 from partwise.losses import KL
 from partwise.problem import pose
 from partwise.solvers import Newton, SharedNewton, shared_newton
+from partwise.solvers.shared_newton import row_losses, row_penalties
 
 RNG = np.random.default_rng(0)
 RANK = 5
@@ -134,19 +137,23 @@ def test_rows_go_to_their_best_multiples(mode, l1, ridge):
     problem, state = begun(l1, ridge)
     scaled = shared_newton.at_best_scale(problem, state, mode, state.points[mode])
     assert not np.allclose(scaled, state.points[mode], rtol=0.01)
-    objectives = [
-        problem.objective([t * scaled if m == mode else A for m, A in enumerate(state.points)])
+    lower, best, upper = (
+        row_losses(problem, state, mode, t * scaled) + row_penalties(problem.structures[mode], t * scaled)
         for t in (1 - 1e-4, 1, 1 + 1e-4)
-    ]
-    assert objectives[1] == min(objectives)
+    )
+    assert np.all(best <= lower) and np.all(best <= upper)
     if l1 == ridge == 0:
         model = scaled @ state.points[1 - mode].T
         assert model.sum(axis=1) == pytest.approx(problem.data.row_sums(mode, 1.0))
 
 
-def test_rows_keep_their_scale_where_bounds_or_missing_entries_are_in_the_way():
-    structure = s.Box(0, 5.0)
-    problem = pose(as_data(X), KL(), (structure, structure), RANK).normalized()
+@pytest.mark.parametrize(
+    ("data", "structure"),
+    [(X, s.Box(0, 5.0)), (np.where(X > 2, np.nan, X), s.NonNegative())],
+    ids=["bounds", "missing"],
+)
+def test_rows_keep_their_scale_where_bounds_or_missing_entries_are_in_the_way(data, structure):
+    problem = pose(observed(data).data, KL(), (structure, structure), RANK).normalized()
     state = SharedNewton().init(problem, problem.from_user(FACTORS), 1e-4, np.random.RandomState(0))
     assert shared_newton.at_best_scale(problem, state, 0, state.points[0]) is state.points[0]
 
@@ -187,3 +194,12 @@ def test_bits_do_not_depend_on_the_number_of_threads():
     assert len(blas_tasks(*problem.from_user(start))) > 2
     assert all(map(np.array_equal, found[0].factors, found[1].factors))
     assert found[0].objective == found[1].objective
+
+
+def test_a_row_of_tiny_numbers_comes_to_scale_without_overflow():
+    A = np.full((2, RANK), 1e-40, np.float32)
+    A[0, 0] = 0
+    box = s.NonNegative().bind((2, RANK), transposed=False, name="W").elementwise.box(A)
+    scales = shared_newton.RowScales(np.array([3.0, 0.0]), np.ones(RANK), 0.0)
+    scaled = kernels.of(A).rescaled(A, box, scales)
+    assert np.all(np.isfinite(scaled)) and scaled.sum(axis=1) == pytest.approx([3, 0], rel=1e-4)

@@ -128,7 +128,7 @@ def opened_in_blocks(options) -> tuple[LazyMatrix, tuple[Mode, ...], Callable]:
     X = open_lazily(options.file, key=options.key, layer=options.layer, memory=options.memory)
     X.check_memory(options.rank)
     say = (lambda *_: None) if options.quiet or options.json else print
-    say(f"opened {X.shape[0]} samples x {X.shape[1]} features in {X.n_blocks} ({X.found})")
+    say(f"opened {X.shape[0]} samples x {X.shape[1]} features in {X.blocks_in_words} ({X.found})")
     return X, called(X.modes, options.modes, 2), say
 
 
@@ -231,7 +231,7 @@ def counting(options) -> dict[str, Any]:
 
 def along_modes(weights: Any) -> Any:
     """Weights in one column as those of samples, in one row as those of features; others as they are."""
-    if weights is None or 1 not in weights.shape:
+    if weights is None or len(weights.shape) != 2 or weights.shape.count(1) != 1:
         return weights
     of_samples, of_features = (length > 1 for length in weights.shape)
     whole = weights.read(0, weights.shape[0]) if isinstance(weights, LazyMatrix) else weights

@@ -174,7 +174,7 @@ class MiniBatchNMF(NMF):
         """Take X as one more batch of a stream; H: where to start, with init="custom", in the first call alone."""
         known = hasattr(self, "components_")
         checked = self._in_memory(X, reset=not known)
-        begun = known and bool(self.components_.any())  # batches of zeros say nothing of where to start
+        begun = known and bool(self._known.samples or self.components_.any())
         data = as_data(checked)
         if begun:
             parts = np.ascontiguousarray(self.components_.T).astype(checked.dtype)
@@ -182,7 +182,9 @@ class MiniBatchNMF(NMF):
         else:
             online, start, parts = self._begun(checked, W, H, checked.shape[0])
             self._known = replace(online.statistics(parts), steps=getattr(self, "n_steps_", 0))
-        if not begun and online.determined(data):
+        if not (begun or self._known.samples or data.summary.n_nonzeros):  # zeros say nothing of where to start
+            self._known.steps += 1
+        elif not begun and online.determined(data):
             _, parts = fit_first(online, self._known, data, [data], (start, parts))
         else:
             _, parts, _ = online.learn(self._known, data, parts, None, None)

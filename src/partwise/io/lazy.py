@@ -84,14 +84,13 @@ class LazyMatrix(Source):
             )
 
     @property
-    def n_blocks(self) -> str:
-        """In words."""
+    def blocks_in_words(self) -> str:
+        """How many."""
         return "1 block" if len(self.heights) == 1 else f"{len(self.heights)} blocks"
 
     def __repr__(self):
-        return (
-            f"<matrix in a file: {self.shape[0]} x {self.shape[1]} of {self.dtype}, in {self.n_blocks} ({self.found})>"
-        )
+        size = f"{self.shape[0]} x {self.shape[1]} of {self.dtype}"
+        return f"<matrix in a file: {size}, in {self.blocks_in_words} ({self.found})>"
 
 
 def open_lazily(

@@ -60,7 +60,8 @@ class Split:
             target = of.admm_target(self.free, self.dual, self.penalty)
         else:  # an inverse is quicker to apply than a factor, and as good in an iteration that corrects itself
             self.free, target = of.admm_free(*given, inverse(system))
-        self.held = structure.prox(target, 1 / (self.penalty * unit**2))
+        held = structure.prox(target, 1 / (self.penalty * unit**2))
+        self.held = held.copy() if np.may_share_memory(held, target) else held  # the dual is written over the target
         self.gap = of.admm_dual(target, self.free, self.held, self.penalty)
         self.dual = target
 
@@ -153,7 +154,8 @@ class Search:
     def held_fit(self, problem: Problem) -> float:
         """The loss of the held copies."""
         last, factors, data = problem.modes[-1], [split.held for split in self.splits], problem.data
-        A, some = factors[data.natural], factors[data.natural][:SAMPLE]
+        A = factors[data.natural]
+        some = A[:: max(1, len(A) // SAMPLE)]
         if data.complete and not data.sparse and len(factors) == 2 and FEW * np.count_nonzero(some) <= some.size:
             _, (fit,) = data.map(kernels.of(A).few_nonzeros_fit, factors, data.natural, self.unit)
             return fit

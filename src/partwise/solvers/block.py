@@ -147,8 +147,10 @@ class BlockDescent(Solver):
         )
 
     def known(self, problem, state, factors):
-        """Least squares is known in the first factor at the start, in the last one after a step that was accepted."""
-        if not problem.quadratic or problem.separable or not problem.modes:
+        """Least squares is known in the first factor at the start, in the last one after a step that was accepted. What
+        a solver expands in a way of its own may be something else."""
+        own = type(self).expand is not BlockDescent.expand
+        if own or not problem.quadratic or problem.separable or not problem.modes:
             return {}
         first = problem.modes[0]
         if state.objective == np.inf and state.expansions[first] is None:

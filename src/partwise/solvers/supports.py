@@ -6,6 +6,7 @@ import numpy as np
 
 from .. import kernels
 from ..kernels.records import Box
+from ..run import interrupts
 from ..structures import Elementwise, Free, NonNegative, Structure
 
 SWEEPS = (20, 0.01)  # of coordinate descent at most, and the share of the first one's gain that is too little
@@ -91,7 +92,9 @@ def flipped_in_pairs(entries: Elementwise, A: np.ndarray, gram: np.ndarray, cros
 
 def best_pairs(A: np.ndarray, gram: np.ndarray, cross: np.ndarray, box: Box) -> np.ndarray:
     """Move the best pair of every row to its other bounds, as long as that gains."""
+    interrupts.check()
     A, rows, every = A.copy(), np.arange(len(A)), np.arange(A.shape[1])
+    worth = max(WORTH, 4 * float(np.finfo(A.dtype).eps))
     lower, upper = (np.broadcast_to(bound, A.shape) for bound in (box.lower, box.upper))
     for _ in range(PAIRS):
         own, terms = A[rows], A[rows] @ gram - cross[rows]
@@ -103,7 +106,7 @@ def best_pairs(A: np.ndarray, gram: np.ndarray, cross: np.ndarray, box: Box) -> 
         best = gains.reshape(len(rows), A.shape[1] ** 2).argmax(axis=1)
         i, j = np.divmod(best, A.shape[1])
         lines = np.arange(len(rows))
-        moves = gains[lines, i, j] > WORTH * np.max(np.abs(step * terms), axis=1, initial=0)
+        moves = gains[lines, i, j] > worth * np.max(np.abs(step * terms), axis=1, initial=0)
         rows, i, j, other = rows[moves], i[moves], j[moves], other[moves]
         if not rows.size:
             break

@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from weakref import WeakSet
 
 import llvmlite
 import numba
@@ -47,6 +48,7 @@ OPTIONS: dict[str, Any] = {
     "no_cfunc_wrapper": True,
     "pipeline_class": QuickCompiler,
 }
+KERNELS: WeakSet = WeakSet()  # that are compiled here
 INNER: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "pipeline_class": LinkedCompiler}
 
 
@@ -58,6 +60,7 @@ def compiler(variant: str, inner: bool = False, **more: Any) -> Callable[[Callab
 
     def compiled(function: Callable) -> Callable:
         kernel = numba.njit(**options)(function)
+        KERNELS.add(kernel)
         if folder is not None:
             kernel._cache = KernelCache(function, folder)
         return kernel
@@ -66,19 +69,24 @@ def compiler(variant: str, inner: bool = False, **more: Any) -> Callable[[Callab
 
 
 class Compilations(event.Listener):
-    """Runs the stopwatch while Numba compiles, and keeps Python from looking for garbage: Numba makes hundreds of
-    thousands of objects, most of which stay, and looking through them again and again takes a tenth of the time."""
+    """Runs the stopwatch while Numba compiles kernels, and keeps Python from looking for garbage: Numba makes hundreds
+    of thousands of objects, most of which stay, and looking through them again and again takes a tenth of the time.
+    What users compile themselves is none of this."""
 
     depth, collects = 0, False  # one function is compiled inside another, all in one thread: Numba holds a lock
 
     def on_start(self, event):
+        if event.data["dispatcher"] not in KERNELS:
+            return
         STOPWATCH.begin()
-        if self.depth == 0:
+        self.depth += 1
+        if self.depth == 1:
             self.collects = gc.isenabled()
             gc.disable()
-        self.depth += 1
 
     def on_end(self, event):
+        if event.data["dispatcher"] not in KERNELS:
+            return
         self.depth -= 1
         if self.depth == 0 and self.collects:
             gc.enable()
@@ -108,9 +116,9 @@ class KernelCache(NullCache):
             key = sig, target_context.codegen().magic_tuple()
             try:
                 kept, parts = pickle.loads(self.file(key).read_bytes())
+                return rebuilt(target_context, *parts) if kept == key else None
             except Exception:  # what a damaged file raises is anyone's guess
                 return None
-            return rebuilt(target_context, *parts) if kept == key else None
 
     def save_overload(self, sig, cres):
         if cres.library.has_dynamic_globals:  # addresses of this process

@@ -73,10 +73,10 @@ def _rescaled(A, l1, scales, out, start, stop):
             linear += a * (sums[k] + l1)
             square += ridge * a * a
         below, t = linear + np.sqrt(linear * linear + 4 * square * totals[i]), 1.0
-        if 0 < below < np.inf:
+        if 0 < below < np.inf and 2 * totals[i] / below < np.inf:
             t = 2 * totals[i] / below
         for k in range(A.shape[1]):
-            out[i, k] = A.dtype.type(t) * A[i, k]
+            out[i, k] = A.dtype.type(t * np.float64(A[i, k]))  # which may be a number where t is none in this type
 
 
 def rescaled(A, box, scales):
