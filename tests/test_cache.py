@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -182,12 +183,12 @@ def test_compiling_leaves_numbas_settings_and_the_collector_of_garbage_as_they_w
 
 
 def test_there_is_no_garbage_to_collect_while_functions_are_compiled_inside_each_other():
-    listener = cache.Compilations()
-    listener.on_start(None)
-    listener.on_start(None)
-    listener.on_end(None)
+    listener, event = cache.Compilations(), SimpleNamespace(data={"dispatcher": cache.compiler("llvm")(doubled)})
+    listener.on_start(event)
+    listener.on_start(event)
+    listener.on_end(event)
     assert not gc.isenabled()
-    listener.on_end(None)
+    listener.on_end(event)
     assert gc.isenabled()
 
 
