@@ -104,6 +104,7 @@ class MiniBatchNMF(NMF):
         "transform_max_iter": [Interval(Integral, 1, None, closed="left"), None],
     }
 
+    _known: Statistics  # of the batches so far
     missing = None  # of NMF, and not of this class, as are `solver`, `loss` and others
 
     def __init__(
