@@ -24,7 +24,7 @@ test-all: $(VENV)/dev
 	$(RUN) ruff check .
 	$(RUN) pytest $(PLUGINS) $(WORKERS) -m "slow or not slow"
 
-# every table and picture, in less than an hour; goes on where it was stopped. nn-fac is a peer in the race; the rest
+# every table and picture, in about an hour; goes on where it was stopped. nn-fac is a peer in the race; the rest
 # runs without it
 bench: $(VENV)/dev
 	-$(RUN) pip install --quiet --disable-pip-version-check nn-fac
