@@ -26,8 +26,8 @@ stated = pw.factorize(
 
 
 def lit(H):
-    """The number of pixels in each part, those at rounding level left out."""
-    return np.sort((H / H.max() > 1e-6).sum(axis=1))
+    """The number of pixels in each part, those below a thousandth left out: the run stops at `tol`, near zeros."""
+    return np.sort((H / H.max() > 1e-3).sum(axis=1))
 
 
 # %%
