@@ -74,8 +74,13 @@ def split_evenly(n_rows: int, row_work: int, least: int = CHUNK_WORK, most: int 
     n_chunks = pieces(n_rows * row_work, least)
     if n_chunks == 1 or n_rows <= 1:
         return [0, n_rows]
-    n_chunks = min(n_chunks, n_rows, most)
-    return [n_rows * chunk // n_chunks for chunk in range(n_chunks + 1)]
+    return in_chunks(n_rows, min(n_chunks, most))
+
+
+def in_chunks(n_rows: int, count: int) -> list[int]:
+    """Boundaries of so many equal chunks of rows, fewer where there are fewer rows."""
+    count = max(1, min(count, n_rows))
+    return [n_rows * chunk // count for chunk in range(count + 1)]
 
 
 def split_by_work(work: np.ndarray, least: int = CHUNK_WORK) -> list[int]:

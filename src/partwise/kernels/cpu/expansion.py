@@ -101,7 +101,7 @@ def blas_tasks(A, B):
     """Boundaries of tasks with enough rows each for products to be efficient; of an even number of them, since of two
     threads one would wait for the last."""
     count = threads.pieces(A.size * len(B), threads.BLAS_WORK)
-    return threads.split_evenly(len(A), len(A), 1, count + count % 2 if count > 1 else 1)
+    return threads.in_chunks(len(A), count + count % 2 if count > 1 else 1)
 
 
 def blocks_of(X, width, start, stop, count):

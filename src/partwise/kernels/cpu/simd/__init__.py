@@ -1,6 +1,6 @@
 """Sums over vectors. There are two ways to compile them: `llvm` emits code for vector registers, `plain` leaves it to
 Numba. The first needs an x86 processor with multiply-add, and parts inside of Numba and llvmlite that may change: it is
-taken with versions of Numba that it was tried with, and with others where it gives the right sums. PARTWISE_SIMD=plain
+taken with the versions of Numba that partwise allows, and with others where it gives the right sums. PARTWISE_SIMD=plain
 or =llvm takes one or the other in any case."""
 
 import os
@@ -15,7 +15,7 @@ from ..cache import compiler
 from .sizes import BLOCK, FLOOR, HAS, HUGE, LINE, TILE, TINY, TRIPLE, VECTOR, VECTORS
 
 CHOICES = ("llvm", "plain")
-TRIED = (0, 61), (0, 68)  # the first and the last version of Numba: those that `pyproject.toml` allows
+ALLOWED = (0, 61), (0, 68)  # the first and the last version of Numba in `pyproject.toml`
 
 
 def chosen() -> str:
@@ -27,7 +27,7 @@ def chosen() -> str:
         return wanted
     if not (TRIPLE.startswith("x86_64") and "+fma" in HAS):
         return "plain"
-    if TRIED[0] <= numba.version_info.short <= TRIED[1]:  # to try it again would take a quarter of a second
+    if ALLOWED[0] <= numba.version_info.short <= ALLOWED[1]:  # to try it would take a quarter of a second
         return "llvm"
     try:
         check(import_module(".llvm", __name__))
