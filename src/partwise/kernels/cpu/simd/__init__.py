@@ -1,7 +1,7 @@
 """Sums over vectors. There are two ways to compile them: `llvm` emits code for vector registers, `plain` leaves it to
 Numba. The first needs an x86 processor with multiply-add, and parts inside of Numba and llvmlite that may change: it is
-taken with the versions of Numba that partwise allows, and with others where it gives the right sums. PARTWISE_SIMD=plain
-or =llvm takes one or the other in any case."""
+taken with the versions of Numba that partwise allows, and with others where it gives the right sums.
+PARTWISE_SIMD=plain or =llvm takes one or the other in any case."""
 
 import os
 from importlib import import_module
