@@ -16,6 +16,8 @@ RULES = {
     "time_limit": Rule("a number of seconds > 0", lambda value: is_number(value) and value > 0) | None,
 }
 
+ROUNDING = 1e-12  # of an objective: it is summed up in another order at the end of a run than on its way
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -30,6 +32,10 @@ class Limits:
         for name, rule in RULES.items():
             if not rule.holds(getattr(self, name)):
                 raise ValueError(f"{name} must be {rule.says}; got {getattr(self, name)!r}")
+
+    def reached(self, objective: float) -> bool:
+        """Whether it is the target, up to rounding: what one run reports, another can be told to reach."""
+        return self.target is not None and objective <= self.target + ROUNDING * abs(self.target)
 
 
 class Clock:

@@ -137,9 +137,8 @@ class StartRun:
             )
             self.monitor.continue_from(snapshot)
             self.remember()
-            target, reached = self.control.limits.target, snapshot.history[-1].objective
             over = snapshot.status if snapshot.status in OVER else None  # other reasons may no longer hold
-            self.verdict = "target" if target is not None and reached <= target else over
+            self.verdict = "target" if self.control.limits.reached(snapshot.history[-1].objective) else over
             return self.finish(self.verdict) if self.verdict else self.go_on()
 
     def go_on(self) -> Run:
@@ -287,7 +286,7 @@ class Monitor:
             return "callback"
         if ended:
             return ended
-        if self.limits.target is not None and record.objective <= self.limits.target:
+        if self.limits.reached(record.objective):
             return "target"
         if self.clock.over():
             return "time_limit"
