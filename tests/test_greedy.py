@@ -556,6 +556,14 @@ def test_a_start_with_all_parts_leaves_nothing_to_find():
         assert pw.factorize(X, 4, solver="greedy", init="random", random_state=0).path == ()
 
 
+def test_a_part_that_vanishes_in_the_last_rounds_stays_zero():
+    """The state of these rounds is as large as before."""
+    with pytest.warns(UserWarning):
+        result = pw.factorize(np.outer(*np.ones((2, 20))), 4, solver="greedy", init="random", random_state=0)
+    assert result.rank == 4 and np.all(np.isfinite(result.W))
+    assert result.relative_error < 1e-6
+
+
 def test_a_run_that_is_cut_short_says_so():
     with pytest.warns(ConvergenceWarning, match=r"The solver had not finished: raise max_iter"):
         result = pw.factorize(X, 6, solver="greedy", max_iter=3, random_state=0)

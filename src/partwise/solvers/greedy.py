@@ -226,10 +226,11 @@ class Greedy(Solver):
             )
         if self.prune is not None and state.count > self.prune:
             return self.shrink(problem, state)
-        narrow, parts = problem.without_zero_components(state.factors)
         if self.polish is None or state.count == 0:
+            narrow, parts = problem.without_zero_components(state.factors)
             return Step(state.factors, *narrow.measure(parts), done=True)
-        inner = alternating(state)
+        # of as many parts in every round, zero or not: the state of the rounds is of that size
+        inner, narrow, parts = alternating(state), replace(problem, rank=state.count), compact(state)
         if state.inner is None:
             state.inner = inner.init(narrow, parts, state.tol, state.rng)
         step = inner.step(narrow, state.inner)
