@@ -30,12 +30,12 @@ def rows_of(S, scale=1.0):
     return Rows(0, indptr, S.indices.astype(np.int32), S.data, kind(scale), False, np.zeros(0, kind), 1.0)
 
 
-def setting(l1=0.0, lower=0.0, upper=np.inf, dtype=np.float64):
-    B = RNG.uniform(size=(30, RANK))
+def setting(l1=0.0, lower=0.0, upper=np.inf, dtype=np.float64, rank=RANK):
+    B = RNG.uniform(size=(24 + rank, rank))
     gram = (B.T @ B).astype(dtype)
-    A = np.clip(RNG.uniform(size=(DIM, RANK)), lower, upper).astype(dtype)
+    A = np.clip(RNG.uniform(size=(DIM, rank)), lower, upper).astype(dtype)
     cross = (A @ gram + 3 * RNG.normal(size=A.shape)).astype(dtype)
-    box = dtype(l1), np.full((1, RANK), lower, dtype), np.full((1, RANK), upper, dtype)
+    box = dtype(l1), np.full((1, rank), lower, dtype), np.full((1, rank), upper, dtype)
     return A, gram, cross, box
 
 
@@ -54,16 +54,59 @@ BOXES = [
 cases = pytest.mark.parametrize("box", BOXES, ids=str)
 
 
+def swept(A, gram, cross, box, order):
+    """A after one sweep in double precision, and half of `d step^2` of each component."""
+    (l1, *bounds), A, moved = box, A.astype(np.float64), np.zeros(A.shape[1])
+    lower, upper = (np.broadcast_to(bound, A.shape) for bound in bounds)
+    for k in order:
+        x = best(A[:, k], A @ gram[k] - cross[:, k], gram[k, k], l1, lower[:, k], upper[:, k])
+        moved[k] = gram[k, k] * np.square(x - A[:, k]).sum() / 2
+        A[:, k] = x
+    return A, moved
+
+
 @cases
 def test_hals_is_cyclic_coordinate_descent(box):
     A, gram, cross, full = setting(**box)
-    expected = A.copy()
+    order, expected = np.array([2, 0, 1, 5, 4, 3]), A
     for _ in range(3):
-        for k in [2, 0, 1, 5, 4, 3]:
-            g = expected @ gram[k] - cross[:, k]
-            expected[:, k] = best(expected[:, k], g, gram[k, k], full[0], full[1][0, k], full[2][0, k])
-    new, _ = kernels.of(A).hals(A, cross, gram, full, np.array([2, 0, 1, 5, 4, 3]), (3, 0.0), np.arange(DIM))
+        expected, _ = swept(expected, gram, cross, full, order)
+    new, _ = kernels.of(A).hals(A, cross, gram, full, order, (3, 0.0), np.arange(DIM))
     assert np.allclose(new, expected, atol=1e-12)
+
+
+@pytest.mark.slow_cases("float32")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("rank", [1, 2, 3, 20, 49, 101])
+def test_hals_takes_any_number_of_components(rank, dtype):
+    """They are taken two at a time. Bounds beyond 0, of all rows and of single entries; some of the rows."""
+    A, gram, cross, (l1, lower, upper) = setting(0.4, 0.2, 0.9, dtype, rank)
+    ends = RNG.uniform(0.3, 0.9, size=A.shape).astype(dtype)
+    order, rows = RNG.permutation(rank), np.sort(RNG.permutation(DIM)[:150])
+    close = {"atol": 1e-11} if dtype == np.float64 else {"atol": 1e-4, "rtol": 1e-4}
+    for box in ((l1, lower, upper), (l1, ends / 2, ends)):
+        begin = np.clip(A, *box[1:])
+        expected, moved = swept(begin, gram, cross, box, order)
+        again, _ = swept(expected, gram, cross, box, order)
+        every = np.arange(DIM)
+        new, told = kernels.of(A).hals(begin, cross, gram, box, order, (2, 0.0), every)
+        assert new.dtype == dtype
+        assert np.allclose(new, again, **close)
+        assert np.allclose(told, moved, **close)
+        some, _ = kernels.of(A).hals(begin, cross, gram, box, order, (2, 0.0), rows)
+        assert np.array_equal(some[rows], new[rows])
+        assert np.array_equal(np.delete(some, rows, axis=0), np.delete(begin, rows, axis=0))
+
+
+@pytest.mark.parametrize("swept_ones", [[1], [3, 0], [5, 1, 2]])
+def test_hals_sweeps_over_the_components_that_it_is_told_to(swept_ones):
+    A, gram, cross, full = setting()
+    order, expected = np.array(swept_ones), A
+    for _ in range(2):
+        expected, _ = swept(expected, gram, cross, full, order)
+    new, told = kernels.of(A).hals(A, cross, gram, full, order, (2, 0.0), np.arange(DIM))
+    assert np.allclose(new, expected, atol=1e-12)
+    assert np.all(np.delete(told, order) == 0)
 
 
 @pytest.mark.slow_cases("float32")
@@ -92,11 +135,7 @@ def test_hals_gives_each_row_the_sweeps_it_needs(dtype):
 
 def test_hals_tells_how_far_the_first_sweep_went():
     A, gram, cross, full = setting()
-    moved, now = np.zeros(RANK), A.copy()
-    for k in range(RANK):
-        x = best(now[:, k], now @ gram[k] - cross[:, k], gram[k, k], 0.0, 0.0, np.inf)
-        moved[k] = gram[k, k] * np.square(x - now[:, k]).sum() / 2
-        now[:, k] = x
+    _, moved = swept(A, gram, cross, full, np.arange(RANK))
     _, told = kernels.of(A).hals(A, cross, gram, full, np.arange(RANK), (4, 0.01), np.arange(DIM))
     assert np.allclose(told, moved)
 
@@ -109,10 +148,7 @@ def test_hals_takes_bounds_of_single_entries(ends):
     upper = entries if ends in ("upper", "both") else upper
     lower, upper = np.array(lower), np.array(upper)  # as a box has them
     A = np.clip(A, lower, upper)
-    expected = A.copy()
-    for k in range(RANK):
-        low, high = np.broadcast_to(lower, A.shape)[:, k], np.broadcast_to(upper, A.shape)[:, k]
-        expected[:, k] = best(expected[:, k], expected @ gram[k] - cross[:, k], gram[k, k], l1, low, high)
+    expected, _ = swept(A, gram, cross, (l1, lower, upper), np.arange(RANK))
     new, _ = kernels.of(A).hals(A, cross, gram, (l1, lower, upper), np.arange(RANK), (1, 0.0), np.arange(DIM))
     assert np.allclose(new, expected)
 

@@ -19,7 +19,8 @@ WAYS = {"llvm": llvm, "plain": plain}
 
 
 def panel(f):
-    return lambda A, i, n, out: f(A[1 : n + 1], A[n:], n, A[3:], out)
+    """An odd number of rows."""
+    return lambda A, i, n, out: f(A[1 : 3 * n + 4].reshape(3, n + 1), 2, 0, A[n:], n + 1, A[3:], out)
 
 
 def gather(f):

@@ -1,8 +1,9 @@
 """Cyclic coordinate descent on many rows at once.
 
 Every row of a factor is a small quadratic problem with the same gram, so a vector register holds the same coordinate
-of several rows (lanes), and a sweep over the components moves all of them in step. A lane whose row has had enough
-is given the next row at once: rows may need very different numbers of sweeps.
+of several rows (lanes), and a sweep over the components moves all of them in step, two at a time: the slopes of both
+come from one reading of the lanes, and the second is put right for what the first one moves. A lane whose row has had
+enough is given the next row at once: rows may need very different numbers of sweeps.
 """
 
 from typing import NamedTuple
@@ -55,7 +56,8 @@ def _(bound, b):
 
 
 class Lanes(NamedTuple):
-    """Of each lane: the gradient, how far the sweep moved it, how far its first one did, whether this is its first."""
+    """Of each lane: the slopes in two coordinates, how far the sweep moved it, how far its first one did, whether this
+    is its first."""
 
     g: np.ndarray
     moved: np.ndarray
@@ -64,30 +66,43 @@ class Lanes(NamedTuple):
 
 
 @helper
-def _coordinate(a, low, high, curve, lanes):
-    """The coordinate of every lane to its best value. Adds `d step^2` to `moved`; returns its sum over fresh lanes."""
-    d, inverse, threshold = curve
-    g, moved, fresh = lanes.g, lanes.moved, lanes.fresh
-    total = a.dtype.type(0)
-    for b in range(a.size):
-        x = best(a[b], g[b], inverse, threshold, entry(low, b), entry(high, b))
-        step = x - a[b]
-        a[b] = x
-        change = d * step * step
-        moved[b] += change
+def _pair(one, other, bounds, curves, between, lanes):
+    """Two coordinates of every lane to their best values, first one, then the other; `between`: their entry of gram.
+    Adds `d step^2` to `moved`; returns its sums over fresh lanes."""
+    (low, high), (other_low, other_high) = bounds
+    (d, inverse, threshold), (other_d, other_inverse, other_threshold) = curves
+    g, other_g, moved, fresh = lanes.g[: one.size], lanes.g[one.size :], lanes.moved, lanes.fresh
+    total, other_total = one.dtype.type(0), one.dtype.type(0)
+    for b in range(one.size):
+        x = best(one[b], g[b], inverse, threshold, entry(low, b), entry(high, b))
+        step = x - one[b]
+        one[b] = x
+        slope = other_g[b] + between * step
+        x = best(other[b], slope, other_inverse, other_threshold, entry(other_low, b), entry(other_high, b))
+        other_step = x - other[b]
+        other[b] = x
+        change, other_change = d * step * step, other_d * other_step * other_step
+        moved[b] += change + other_change
         total += fresh[b] * change
-    return total
+        other_total += fresh[b] * other_change
+    return total, other_total
 
 
 @compiled
 def _hals(update, cross, gram, order, sweeps, eps, start, stop):
     A, rank, lower, upper = update.A, update.A.shape[1], update.box.lower, update.box.upper
+    last = order.size - 1
     lanes = VECTORS * VECTOR // A.itemsize
-    inverse, threshold = aligned(rank, A.dtype), aligned(rank, A.dtype)
+    # one component more, where nothing acts: the last one's partner, where their number is odd
+    d, inverse, threshold = aligned(rank + 1, A.dtype), aligned(rank + 1, A.dtype), aligned(rank + 1, A.dtype)
+    for k in range(rank):
+        d[k] = gram[k, k]
     curvature(gram, update.box.l1, inverse, threshold)
     lo, hi = lane_bounds(lower, lanes), lane_bounds(upper, lanes)
-    a, minus_cross = aligned(rank * lanes, A.dtype), aligned(rank * lanes, A.dtype)  # one component after the other
-    every = Lanes(aligned(lanes, A.dtype), aligned(lanes, A.dtype), aligned(lanes, A.dtype), aligned(lanes, A.dtype))
+    a, minus_cross = aligned((rank + 1) * lanes, A.dtype), aligned(rank * lanes, A.dtype)  # a component after the other
+    every = Lanes(
+        aligned(2 * lanes, A.dtype), aligned(lanes, A.dtype), aligned(lanes, A.dtype), aligned(lanes, A.dtype)
+    )
     g, moved, first, fresh = every
     row, age = np.full(lanes, -1), np.full(lanes, sweeps)
     changes = aligned(rank, DOUBLE)
@@ -118,10 +133,16 @@ def _hals(update, cross, gram, order, sweeps, eps, start, stop):
         if busy == 0:
             return changes
         moved[:] = 0
-        for k in order:
-            here = slice(k * lanes, (k + 1) * lanes)
-            panel(gram[k], a, rank, minus_cross[here], g)
-            changes[k] += _coordinate(a[here], lo[k], hi[k], (gram[k, k], inverse[k], threshold[k]), every)
+        for p in range(0, order.size, 2):
+            k, m = order[p], order[min(p + 1, last)]
+            place = m if p < last else rank
+            panel(gram, k, m, a, rank, minus_cross, g)
+            one, other = a[k * lanes : (k + 1) * lanes], a[place * lanes : (place + 1) * lanes]
+            bounds = (lo[k], hi[k]), (lo[m], hi[m])
+            curves = (d[k], inverse[k], threshold[k]), (d[place], inverse[place], threshold[place])
+            change, other_change = _pair(one, other, bounds, curves, gram[k, m], every)
+            changes[k] += change
+            changes[m] += other_change
         for b in range(lanes):
             if age[b] == 0:
                 first[b] = moved[b]

@@ -14,25 +14,32 @@ from .vectors import INT, Vectors, check, check_narrower
 
 
 @intrinsic
-def panel(typingctx, weights, A, n, start, out):
-    """`out = start + sum_j weights[j] A[j]` for rows A[j], out and start of `VECTORS` vectors, j < n."""
+def panel(typingctx, weights, k, m, A, n, start, out):
+    """`out = start[i] + sum_j weights[i, j] A[j]` for i = k, and after that for i = m; rows A[j] and start[i] of
+    `VECTORS` vectors, j < n, as many as weights has columns."""
     check(weights, A, start, out)
-    signature = types.void(weights, A, types.int64, start, out)
+    number = types.int64
+    signature = types.void(weights, number, number, A, number, start, out)
 
     def generate(context, builder, signature, arguments):
         kinds = signature.args
         v = Vectors(context, builder, context.get_value_type(weights.dtype))
-        w, a, s, o = (v.pointer(kinds[i], arguments[i]) for i in (0, 1, 3, 4))
-        numbers = range(VECTORS)
+        w, a, s, o = (v.pointer(kinds[i], arguments[i]) for i in (0, 3, 5, 6))
+        pair, n = arguments[1:3], arguments[4]
+        lines = [builder.mul(i, n) for i in pair]
+        numbers, lanes = range(VECTORS), INT(VECTORS * v.width)
 
         def turn(j, sums):
-            weight = v.spread(builder.load(builder.gep(w, [j])))
-            row = builder.mul(j, INT(VECTORS * v.width))
-            return [v.multiply_add(weight, v.load(a, row, i), sums[i]) for i in numbers]
+            both = [v.spread(builder.load(builder.gep(w, [builder.add(line, j)]))) for line in lines]
+            row, renewed = builder.mul(j, lanes), []
+            for place in numbers:  # each vector is used twice as soon as it is there, and then its register is free
+                vector = v.load(a, row, place)
+                renewed += [v.multiply_add(both[i], vector, sums[2 * place + i]) for i in (0, 1)]
+            return renewed
 
-        sums = v.accumulate(INT(0), arguments[2], [v.load(s, INT(0), i) for i in numbers], turn)
-        for i in numbers:
-            v.store(sums[i], o, INT(0), i)
+        starts = [v.load(s, builder.mul(i, lanes), place) for place in numbers for i in pair]
+        for i, total in enumerate(v.accumulate(INT(0), n, starts, turn)):
+            v.store(total, o, INT(0), i % 2 * VECTORS + i // 2)
         return context.get_dummy_value()
 
     return signature, generate

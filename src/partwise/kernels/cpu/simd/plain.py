@@ -15,16 +15,24 @@ LARGE, LARGE_SINGLE = HUGE[8], HUGE[4]
 
 
 @compiled
-def panel(weights, A, n, start, out):
-    """`out = start + sum_j weights[j] A[j]` for rows A[j], out and start of `VECTORS` vectors, j < n."""
+def panel(weights, k, m, A, n, start, out):
+    """`out = start[i] + sum_j weights[i, j] A[j]` for i = k, and after that for i = m; rows A[j] and start[i] of
+    `VECTORS` vectors, j < n, as many as weights has columns."""
     width = VECTORS * VECTOR // A.itemsize
-    sums = out[:width]
-    for i in range(sums.size):
-        sums[i] = start[i]
-    for j in range(n):
-        weight, row = weights[j], A[j * width : (j + 1) * width]
-        for i in range(sums.size):
-            sums[i] += weight * row[i]
+    one, other = out[:width], out[width : 2 * width]
+    one[:] = start[k * width : (k + 1) * width]
+    other[:] = start[m * width : (m + 1) * width]
+    for j in range(0, n - 1, 2):  # two rows at once: sums are read and written half as often
+        row, next_row = A[j * width : (j + 1) * width], A[(j + 1) * width : (j + 2) * width]
+        w, next_w, other_w, other_next_w = weights[k, j], weights[k, j + 1], weights[m, j], weights[m, j + 1]
+        for i in range(row.size):
+            one[i] += w * row[i] + next_w * next_row[i]
+            other[i] += other_w * row[i] + other_next_w * next_row[i]
+    if n % 2:
+        w, other_w, row = weights[k, n - 1], weights[m, n - 1], A[(n - 1) * width : n * width]
+        for i in range(row.size):
+            one[i] += w * row[i]
+            other[i] += other_w * row[i]
 
 
 @compiled

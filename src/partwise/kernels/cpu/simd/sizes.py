@@ -10,7 +10,9 @@ HAS = frozenset(FEATURES.split(","))
 
 LINE = 64  # bytes of a cache line
 VECTOR = 64 if "+avx512f" in HAS else 32  # bytes
-VECTORS = 8  # in a row of `panel`: half of the registers, or a quarter, and enough to hide the time of an addition
+# in a row of `panel`, whose two sums fill most registers where there are 16; with 100 parts more of them would not stay
+# in the first-level cache, and take up to twice as long
+VECTORS = 6
 
 BLOCK = 4  # vectors that `combine` sums at once
 TILE = 4 if VECTOR == 64 else 3  # rows and columns of `tile`: their products fill most registers
