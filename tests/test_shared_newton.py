@@ -203,3 +203,13 @@ def test_a_row_of_tiny_numbers_comes_to_scale_without_overflow():
     scales = shared_newton.RowScales(np.array([3.0, 0.0]), np.ones(RANK), 0.0)
     scaled = kernels.of(A).rescaled(A, box, scales)
     assert np.all(np.isfinite(scaled)) and scaled.sum(axis=1) == pytest.approx([3, 0], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("rank", "zeros", "taken"),
+    [(9, 0.0, "NewtonKL"), (10, 0.0, "SharedNewton"), (10, 0.5, "NewtonKL"), (20, 0.5, "SharedNewton")],
+)
+def test_auto_takes_it_from_as_many_parts_as_pay(rank, zeros, taken):
+    rng = np.random.default_rng(0)
+    X = rng.gamma(1.0, size=(60, 40)) * (rng.random((60, 40)) >= zeros)
+    assert pw.factorize(X, rank, loss="kl", random_state=0, max_iter=2).solver.startswith(taken)
