@@ -18,6 +18,7 @@ PAGES = {
     "process": "benchmarks/README.md",
     "phases": "docs/speed.md",
     "outside": "docs/speed.md",
+    "cores": "docs/speed.md",
     "growth": "docs/growth.md",
     "table2": "docs/table2.md",
     "table3": "docs/table3.md",

@@ -8,10 +8,10 @@ from scipy import sparse
 
 import partwise as pw
 from partwise import registry
-from partwise.checks import all_finite
 from partwise.datasets import make_parts
 from partwise.io.fingerprint import LARGE, fingerprint
 from partwise.kernels import cpu, threads
+from partwise.kernels.cpu import all_finite
 from partwise.run import interrupts
 
 from .conformance.tables import problem_for
@@ -147,9 +147,10 @@ def test_fingerprints_do_not_depend_on_threads_or_on_where_arrays_lie():
 # -- small things --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("columns", [7, 2000])  # in one task, and in several
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_one_bad_number_among_many_is_seen(bad):
-    values = np.random.default_rng(0).normal(size=(300, 7))
+def test_one_bad_number_among_many_is_seen(bad, columns):
+    values = np.random.default_rng(0).normal(size=(300, columns))
     assert all_finite(values)
     values[211, 3] = bad
     assert not all_finite(values)

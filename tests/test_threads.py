@@ -127,3 +127,21 @@ def test_grid_search_in_two_processes_gives_the_same_bits():
 
 def lightness(model, X, y=None):
     return -float(model.transform(X).sum())
+
+
+@pytest.mark.parametrize("work", [1, 10, 17, 31, 45, 63, 64, 1000])
+def test_cores_get_whole_rounds_of_tasks(work):
+    count = threads.pieces(work * threads.CHUNK_WORK)
+    assert count <= min(work, threads.MOST_TASKS)
+    assert count == work if work <= threads.ROUND else count % threads.ROUND == 0
+
+
+@pytest.mark.parametrize("first", [0, 12345])
+def test_rows_are_split_by_their_entries(first):
+    lengths = np.random.default_rng(0).poisson(np.linspace(0, 60, 5000))
+    indptr = first + np.concatenate([[0], np.cumsum(lengths)])
+    boundaries = threads.split_rows(indptr, 3, 7, least=20_000)
+    assert boundaries == threads.split_by_work((lengths + 3) * 7, least=20_000)
+    assert boundaries[0] == 0
+    assert boundaries[-1] == lengths.size
+    assert len(boundaries) > threads.ROUND

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
-
-import numpy as np
 
 
 def is_int(value: Any) -> bool:
@@ -32,12 +29,6 @@ def is_number(value: Any) -> bool:
 def is_between(value: Any, least: float, most: float) -> bool:
     """Whether it is a number from `least` to `most`, both included."""
     return is_number(value) and least <= value <= most
-
-
-def all_finite(values: np.ndarray) -> bool:
-    """True where all are finite; False where one is not, or their sum is too large: in one pass, without memory."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return math.isfinite(values.sum())  # what is infinite, or no number, makes any sum so
 
 
 class Rule(NamedTuple):

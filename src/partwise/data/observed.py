@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from ..checks import all_finite
+from .. import kernels
 from ..errors import NothingObservedError
 from . import as_data
 from .base import Data
@@ -299,7 +299,7 @@ def moderate_weights(values: np.ndarray, name: str) -> tuple[np.ndarray, float]:
 
 def of_array(X: np.ndarray, missing: str | None, counts: list) -> Data:
     weights: np.ndarray | None = None
-    seen = [] if missing is None or all_finite(X) else [~np.isnan(X)]
+    seen = [] if missing is None or kernels.of(X).all_finite(X) else [~np.isnan(X)]
     seen += [X != 0] if missing == "zeros" else []
     for given in [*(s for s in seen if not s.all()), *counts]:
         array = given.toarray() if hasattr(given, "toarray") else given
@@ -351,7 +351,7 @@ def has_nan(X) -> bool:
     """Whether some of the values of X by its nonzeros are NaN, with little memory."""
     values = X.data if issparse(X) else X.values
     blocks = (values[start : start + BLOCK] for start in range(0, len(values), BLOCK))
-    return not all_finite(values) and any(np.isnan(block).any() for block in blocks)
+    return not kernels.of(values).all_finite(values) and any(np.isnan(block).any() for block in blocks)
 
 
 def joined(shape, places, values, weights, given) -> tuple:

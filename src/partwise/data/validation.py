@@ -11,7 +11,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csr_array, issparse
 
-from ..checks import AT_LEAST_0, all_finite, is_positive_int
+from .. import kernels
+from ..checks import AT_LEAST_0, is_positive_int
 from ..errors import NotAMatrixError
 from .foreign import Entries, foreign
 from .tensor import SparseTensor
@@ -59,7 +60,7 @@ def checked_data(X, name="X", any_order=False, missing: str | None = NEVER):
 
 def check_finite(values: np.ndarray, name: str, order: int, missing: str | None = NEVER) -> None:
     """Raise an error if some of the values of X are not finite, NaN apart where that is taken."""
-    if all_finite(values):
+    if kernels.of(values).all_finite(values):
         return
     for bad, is_bad in NOT_FINITE if missing in (None, NEVER) else NOT_FINITE[1:]:
         count = sum(np.count_nonzero(is_bad(rows)) for rows in np.array_split(values, 64))

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import of
+
 
 class Rows(NamedTuple):
     """Some rows of X unfolded along a mode: the only form in which entries leave `data/`.
@@ -44,7 +46,7 @@ class Others(NamedTuple):
 
     def sums(self) -> np.ndarray:
         """Of the columns of the whole: products of those of its factors. In double precision, as what follows."""
-        return reduce(np.multiply, (F.sum(axis=0, dtype=np.float64) for F in self.all_factors))
+        return reduce(np.multiply, (of(F).column_sums(F) for F in self.all_factors))
 
     def sizes(self) -> np.ndarray:
         """The same of absolute values."""

@@ -24,6 +24,7 @@ CHUNK_WORK = 1_000_000  # updates of one number below which a task is not worth 
 LIGHT_WORK = 200_000  # the same where a number costs no more than to read and write it
 BLAS_WORK = 6_000_000  # the same for multiplications in a call of BLAS
 MOST_TASKS = 64
+ROUND = 16  # beyond so many tasks, whole multiples of it: of 17 on 16 cores all but one would wait for the last
 
 
 @cache
@@ -66,7 +67,10 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 
 def pieces(work: int, least: int = CHUNK_WORK) -> int:
     """How many tasks this much work is cut into: not a matter of the number of threads, so sums keep their bits."""
-    return 1 if work < 2 * least else min(MOST_TASKS, work // least)
+    if work < 2 * least:
+        return 1
+    count = min(MOST_TASKS, work // least)
+    return count - count % ROUND if count > ROUND else count
 
 
 def split_evenly(n_rows: int, row_work: int, least: int = CHUNK_WORK, most: int = MOST_TASKS) -> list[int]:
@@ -87,6 +91,14 @@ def split_by_work(work: np.ndarray, least: int = CHUNK_WORK) -> list[int]:
     """Boundaries of chunks of rows with about as much work each, that of every row given."""
     done = np.concatenate([[0], np.cumsum(work)])
     shares = np.linspace(0, done[-1], pieces(int(done[-1]), least) + 1)
+    return np.searchsorted(done, shares).tolist()
+
+
+def split_rows(indptr: np.ndarray, more: int, work: int = 1, least: int = CHUNK_WORK) -> list[int]:
+    """The same for rows of `indptr[i + 1] - indptr[i]` entries, each of which costs `work`, and a row `more` of these
+    besides: little is made for it, since threads wait for it in every iteration."""
+    done = indptr + more * np.arange(indptr.size)
+    shares = np.linspace(done[0], done[-1], pieces(int(done[-1] - done[0]) * work, least) + 1)
     return np.searchsorted(done, shares).tolist()
 
 

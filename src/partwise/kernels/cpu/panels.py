@@ -9,6 +9,8 @@ from .base import compiled
 from .products import padded
 from .simd import LINE
 
+ROW = 16  # entries that cost as much as what a row costs besides
+
 
 class Panel(NamedTuple):
     """The other factor: B, its `dim` rows padded to `width` numbers, whole vectors; and H, its columns one after the
@@ -59,5 +61,8 @@ def panel_of(X, B, whole):
 
 def tasks(X, B, whole, rows, work):
     """Boundaries of tasks of about the same size: rows with all their entries, `work` for each, and something more."""
-    lengths = np.full(rows.size, B.shape[0]) if whole and not X.full else np.diff(X.indptr)[rows]
-    return threads.split_by_work((lengths + 16) * np.int64(work))
+    if whole and not X.full:
+        return threads.split_evenly(rows.size, (B.shape[0] + ROW) * work)
+    if rows.size == X.n_rows:
+        return threads.split_rows(X.indptr, ROW, work)
+    return threads.split_by_work((np.diff(X.indptr)[rows] + ROW) * np.int64(work))

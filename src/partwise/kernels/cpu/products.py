@@ -97,7 +97,7 @@ def padded(B, scale):
 
 def balanced(X, rank):
     """Boundaries of tasks with about as many nonzeros each; a row costs a little even when empty."""
-    return threads.split_by_work((np.diff(X.indptr) + 1) * np.int64(rank))
+    return threads.split_rows(X.indptr, 1, rank)
 
 
 def sparse_product(X, B):

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..records import EntryLoss
+from .arrays import column_sums
 from .base import INT, aligned, helper, inlined, maker, padded_to
 from .divergences import divergence
 from .panels import Panel, stride_of
@@ -262,7 +263,7 @@ def linear_term(X, A, others, rows=None):
     """`sum Y` of all or some rows under KL, as often as entries without a say of their own count: sums of the factors
     give that, and kernels add what others count more."""
     A = A if rows is None or rows.size == len(A) else A[rows]
-    return linear_base(X) * float(A.sum(axis=0, dtype=np.float64) @ others.sums())
+    return linear_base(X) * float(column_sums(A) @ others.sums())
 
 
 def linear_terms(X, A, others):

@@ -1,11 +1,11 @@
 """Sums and extremes of whole arrays, in double precision."""
 
+import math
+
 import numpy as np
 
 from .. import threads
 from .base import compiled
-
-GRAM_WORK = 25_000_000  # multiplications: in smaller pieces BLAS loses more than the threads gain
 
 
 @compiled
@@ -70,6 +70,18 @@ def unit_sums(values, unit, highest):
     return first, second, counts
 
 
+def all_finite(values):
+    """True where all are finite; False where one is not, or their sum is too large: in one pass, without memory."""
+
+    def task(start, stop):
+        with np.errstate(over="ignore", invalid="ignore"):  # what is infinite, or no number, makes any sum so
+            return float(values[start:stop].sum())
+
+    # rows of an array, since a view of it by entries may be a copy
+    chunks = threads.split_evenly(len(values), values.size // max(len(values), 1), threads.LIGHT_WORK)
+    return math.isfinite(sum(threads.map_chunks(task, chunks)))
+
+
 def pieces_of(values):
     return threads.split_evenly(values.size, 1, threads.LIGHT_WORK)
 
@@ -77,7 +89,7 @@ def pieces_of(values):
 def gram(A):
     """`A' A`, in A's type, by BLAS."""
     dim, rank = A.shape
-    boundaries = threads.split_evenly(dim, rank**2, GRAM_WORK)
+    boundaries = threads.split_evenly(dim, rank**2)
     return threads.added(threads.map_chunks(lambda i, j: A[i:j].T @ A[i:j], boundaries))
 
 
@@ -98,8 +110,6 @@ def _power_sums(X, beta, out, start, stop):
 def power_sums(X, beta):
     """`sum |x|^beta` over the nonzero entries of each row, each by its weight, (dim,)."""
     out = np.empty(X.n_rows)
-    work = np.diff(X.indptr) + np.int64(1)
-    threads.map_chunks(
-        lambda i, j: _power_sums(X, float(beta), out, i, j), threads.split_by_work(work, threads.LIGHT_WORK)
-    )
+    boundaries = threads.split_rows(X.indptr, 1, least=threads.LIGHT_WORK)
+    threads.map_chunks(lambda i, j: _power_sums(X, float(beta), out, i, j), boundaries)
     return (out,), ()

@@ -30,7 +30,7 @@ def transpose(indptr, indices, values, dim, dtype):
     """Values in another type, row numbers and ends of the `dim` columns of a matrix given by rows: a counting sort."""
     # each chunk counts all columns: no more numbers together than there are entries
     least = max(threads.CHUNK_WORK // 4, values.size // MOST_COUNTS, 2 * dim)
-    chunks = sorted(set(threads.split_by_work(np.diff(indptr) + 1, least)))
+    chunks = sorted(set(threads.split_rows(indptr, 1, least=least)))
     counts = np.zeros((len(chunks) - 1, dim), indptr.dtype)
     at = {start: number for number, start in enumerate(chunks[:-1])}
     threads.map_chunks(lambda i, j: _count(indptr, indices, counts[at[i]], i, j), chunks)
