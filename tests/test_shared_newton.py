@@ -226,5 +226,5 @@ def test_rows_unlike_the_others_do_not_hold_up_a_run():
 def test_rows_with_much_to_gain_are_seen():
     rng = np.random.default_rng(0)
     A, slope, curvature = rng.random((40, RANK)) + 1, rng.normal(size=(40, RANK)), np.full((40, RANK), 50.0)
-    slope[[3, 30], 5] = -20
+    slope[[3, 30], 1] = -20
     assert shared_newton.far_off(s.NonNegative(), A, slope, curvature).tolist() == [3, 30]
