@@ -188,13 +188,23 @@ def test_fewer_iterations_than_are_done_are_refused(tmp_path):
         run(resume=path, max_iter=9, n_init=1)
 
 
-def test_a_run_that_ended_at_a_target_goes_on_without_it(tmp_path):
+@pytest.mark.parametrize("ending", [{"target": 12.0}, {"ftol": 1e-2}], ids=str)
+def test_a_run_that_ended_at_a_limit_of_the_objective_goes_on_without_it(ending, tmp_path):
     path = tmp_path / "run.partwise"
-    assert run(checkpoint=path, target=12.0, n_init=1).status == "target"
+    assert run(checkpoint=path, n_init=1, **ending).status == next(iter(ending))
     assert same(run(resume=path, n_init=1), run(n_init=1))
 
 
-@pytest.mark.parametrize("ending", [{"tol": 1e-3, "max_iter": 500}, {"target": 12.0}, {"target": 1e6}])
+@pytest.mark.parametrize("solver", registry.SOLVERS)
+def test_every_solver_ends_where_its_error_hardly_falls(solver, tmp_path):
+    """At the tenth iteration, whatever it does, and again when it is resumed."""
+    ending = {"solver": solver, "ftol": 1e9, "n_init": 1, "tol": 0}
+    first = run(checkpoint=tmp_path / "run.partwise", **ending)
+    assert (first.status, first.n_iter) == ("ftol", 10) or (first.status == "stalled" and first.n_iter < 10)
+    assert same(run(resume=tmp_path / "run.partwise", **ending), first)
+
+
+@pytest.mark.parametrize("ending", [{"tol": 1e-3, "max_iter": 500}, {"target": 12.0}, {"target": 1e6}, {"ftol": 1e-2}])
 def test_a_run_that_was_over_is_over(ending, tmp_path):
     path = tmp_path / "run.partwise"
     first = run(checkpoint=path, **ending)

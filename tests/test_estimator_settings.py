@@ -63,7 +63,15 @@ def test_clones_and_pickles_keep_every_setting(make, X, tmp_path):
 def test_limits(make, X):
     assert make(time_limit=1e-9, tol=0, random_state=0).fit(X).result_.status == "time_limit"
     assert make(target=1e9, tol=0, random_state=0).fit(X).result_.status == "target"
-    for words in ({"time_limit": 0}, {"target": "low"}, {"progress": "bar"}, {"sort": 2}, {"checkpoint": 3}):
+    assert make(ftol=1e9, tol=0, random_state=0).fit(X).result_.status == "ftol"
+    for words in (
+        {"time_limit": 0},
+        {"target": "low"},
+        {"ftol": -1.0},
+        {"progress": "bar"},
+        {"sort": 2},
+        {"checkpoint": 3},
+    ):
         with pytest.raises(ValueError, match=f"{next(iter(words))}' parameter of .* must be"):
             make(**words).fit(X)
 

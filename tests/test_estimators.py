@@ -291,6 +291,24 @@ def test_scikit_learns_solvers_ask_for_a_loss(solver, beta_loss, runs):
     assert np.array_equal(H, model.components_)
 
 
+@pytest.mark.parametrize("beta_loss", [2, 1, 0.5])
+def test_mu_ends_where_scikit_learns_does(beta_loss):
+    """With its very updates after as many iterations; the best solver for the loss by the same rule, lower down."""
+    rng = np.random.RandomState(0)
+    Y, W, H = X + 0.1, rng.uniform(size=(40, 3)), rng.uniform(size=(3, 12))
+    options = {"n_components": 3, "solver": "mu", "beta_loss": beta_loss, "tol": 1e-3, "max_iter": 1000}
+    theirs = sklearn.decomposition.NMF(init="custom", **options)
+    theirs.fit_transform(Y, W=W.copy(), H=H.copy())
+    ours = pw.NMF(init="custom", **options)
+    ours.fit_transform(Y, W=W, H=H)
+    assert ours.n_iter_ == theirs.n_iter_ < 1000
+    assert ours.result_.status == "ftol"
+    best = pw.NMF(init=(W, H), **options | {"tol": 1e-4}).fit(Y)
+    assert best.result_.status in ("ftol", "converged")
+    assert best.reconstruction_err_ <= theirs.reconstruction_err_
+    assert pw.NMF(init=(W, H), **options | {"tol": 1e-4, "solver": "auto"}).fit(Y).result_.status == "converged"
+
+
 def test_zeros_of_a_custom_start_stay_zeros_with_mu():
     """What users of multiplicative updates know of the parts, they say with zeros."""
     rng = np.random.RandomState(0)

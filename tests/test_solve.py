@@ -72,6 +72,16 @@ def test_target_and_time_limit():
     assert len(quiet(X, 4, time_limit=1e-9, n_init=50).objectives) == 1
 
 
+def test_a_run_ends_where_its_error_hardly_falls():
+    full = quiet(X, 4, max_iter=100, tol=0)
+    errors = np.sqrt([record.objective for record in full.history])
+    falls = {k: (errors[k - 10] - errors[k]) / errors[0] for k in (20, 30)}
+    early = quiet(X, 4, tol=0, ftol=(falls[20] + falls[30]) / 2)
+    assert (early.status, early.n_iter, early.converged) == ("ftol", 30, False)
+    assert early.objective == pytest.approx(full.history[30].objective, rel=1e-10)
+    assert "has not converged, and ended where its error hardly fell" in early._repr_html_()
+
+
 def test_callbacks_see_records_and_cannot_touch_the_run():
     seen = []
 
@@ -184,6 +194,7 @@ def test_a_search_ends_where_the_fit_is_what_tol_leaves():
         ({"tol": -1}, "tol must be a number >= 0"),
         ({"tol": "a"}, "tol must be a number >= 0"),
         ({"target": "a"}, "target must be a number"),
+        ({"ftol": -1}, "ftol must be a number >= 0"),
         ({"tol": float("nan")}, "tol must be a number >= 0"),
         ({"time_limit": 0}, "time_limit must be a number of seconds > 0"),
         ({"n_init": 0}, "n_init must be a whole number >= 1"),

@@ -65,6 +65,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     max_iter: int | None = None,
     tol: float = 1e-4,
     target: float | None = None,
+    ftol: float | None = None,
     time_limit: float | None = None,
     callbacks: Sequence[Callback] = (),
     progress: bool | None = None,
@@ -118,10 +119,10 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         Number of starts; the best is kept. None: 1, and where `admm` solves for sets that are not convex up to 4,
         until one fits, with a relative error of at most ten times `tol`. From the second on, init=None means random
         (smooth-l1 for the L1 loss).
-    max_iter, tol, target, time_limit
-        Stop after this many iterations, at this stationarity, at this objective or after these seconds,
-        whichever comes first. Ctrl-C ends a run as well, with the best result so far.
-        See "When a run stops" in the documentation.
+    max_iter, tol, target, ftol, time_limit
+        Stop after this many iterations, at this stationarity, at this objective, where ten iterations lower the error
+        by no more than `ftol` times that of the start, or after these seconds, whichever comes first. Ctrl-C ends a
+        run as well, with the best result so far. See "When a run stops" in the documentation.
     callbacks : sequence of callables
         Called as ``callback(record, factors)`` after every iteration; a true answer ends the run. An exception in one
         ends it too, and carries what was found as its attribute ``result``.
@@ -168,7 +169,7 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
     (2, True)
     """
     said = dict(locals())
-    limits = Limits(max_iter, tol, target, time_limit)
+    limits = Limits(max_iter, tol, target, time_limit, ftol)
     control = Control(limits, checked_callbacks(callbacks), until_fit=n_init is None)  # the time begins to run
     with limited(checked_threads(n_threads)), ExitStack() as stack:
         given = observed(X, missing, mask, weights)
@@ -278,6 +279,7 @@ def course(control: Control, solver, starts: list[Init]) -> dict:
     settings = {"solver": repr(solver), "tol": float(limits.tol), "n_init": len(starts), "init": name_of(starts[0])}
     if len(starts) > 1:
         settings["n_init=None"] = control.until_fit
+        settings["ftol"] = limits.ftol
     return settings
 
 

@@ -81,6 +81,12 @@ def add_start(fit_: argparse.ArgumentParser) -> None:
     )
     fit_.add_argument("--time-limit", type=SECONDS, metavar="SECONDS", help="stop after this time")
     fit_.add_argument("--target", type=NUMBER, metavar="F", help="stop at this objective")
+    fit_.add_argument(
+        "--ftol",
+        type=NUMBER,
+        metavar="SHARE",
+        help="stop where ten iterations lower the error by no more than this share of that of the start",
+    )
 
 
 def add_presentation(fit_: argparse.ArgumentParser) -> None:
@@ -152,6 +158,7 @@ def factorized(X, options, said: dict[str, Any]) -> Result:
         init=options.init,
         n_init=options.n_init,
         target=options.target,
+        ftol=options.ftol,
         time_limit=options.time_limit,
         normalize=normalization(options.normalize),
         sort=not options.no_sort,

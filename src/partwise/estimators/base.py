@@ -32,7 +32,7 @@ from .sklearn_private import Interval, StrOptions
 
 Found = TypeVar("Found", Result, RankSelection)
 ALL_FITS = ("solver", "max_iter", "tol", "n_threads")  # what the fits of `transform` and of a search are told too
-ONE_FIT = ("n_init", "target", "time_limit", "progress", "checkpoint", "resume", "sort")
+ONE_FIT = ("n_init", "target", "ftol", "time_limit", "progress", "checkpoint", "resume", "sort")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -45,6 +45,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     tol: float = 1e-4
     max_iter: int | None = None
     target: float | None = None
+    ftol: float | None = None
     time_limit: float | None = None
     n_init: int | None = None
     sort: bool = True
@@ -63,6 +64,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "target": [Real, None],
+        "ftol": [Interval(Real, 0, None, closed="left"), None],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "n_init": [Interval(Integral, 1, None, closed="left"), None],
         "sort": ["boolean"],

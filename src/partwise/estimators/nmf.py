@@ -60,7 +60,7 @@ class NMF(MatrixModel):
     beta_loss : str or float
         As in scikit-learn: "frobenius" (2), "kullback-leibler" (1), "itakura-saito" (0), or any number.
     tol : float
-        Stationarity to reach.
+        Stationarity to reach. For solver="mu" a run also ends where scikit-learn's would: see `ftol`.
     max_iter : int
         Iterations allowed.
     random_state : int, RandomState or None
@@ -85,8 +85,10 @@ class NMF(MatrixModel):
         every part adds up to 1.
     sort : bool
         Whether to order parts by their norm.
-    target, time_limit : float, optional
-        An objective at which to stop, and seconds for `fit` to run at most; with n_components="auto" for its last fit.
+    target, ftol, time_limit : float, optional
+        An objective at which to stop; the fall of the error in ten iterations, as a share of the error of the start,
+        below which `fit` ends (None: `tol` for solver="mu", as in scikit-learn, else 0); and seconds for `fit` to run
+        at most. With n_components="auto" for its last fit.
     progress : bool or None
         Whether to draw a bar on standard error. None: if it is a terminal or a notebook.
     callbacks : sequence of callables
@@ -229,7 +231,8 @@ class NMF(MatrixModel):
         structure_W, structure_H = self._structures(X)
         model = {"loss": self._loss(), "structure_W": structure_W, "structure_H": structure_H, "modes": modes, **counts}
         rank, start, selection = select_if_open(self, X, rank, start, model)
-        result = self._fitted(X, rank, start, {**model, "normalize": self.normalize})
+        ftol = (self.tol or None) if self.ftol is None and self.solver == "mu" else self.ftol
+        result = self._fitted(X, rank, start, {**model, "normalize": self.normalize, "ftol": ftol})
         self.selection_ = selection
         self._n_components = result.rank  # scikit-learn's name; solvers may need fewer parts than they may have
         if self.solver in SCIKIT_LEARNS and self._solver() == "auto":

@@ -69,8 +69,9 @@ class NTF(Model):
         Whether to print a line per iteration.
     callbacks : sequence of callables
         Called as ``callback(record, factors)`` after every iteration; a true answer ends the run.
-    target, time_limit : float, optional
-        An objective at which to stop, and seconds for `fit` to run at most.
+    target, ftol, time_limit : float, optional
+        An objective at which to stop, a fall of the error that is too slow to go on, and seconds for `fit` to run at
+        most, as in `partwise.factorize`.
     progress, checkpoint, resume, sort
         A bar, files to keep the state of `fit` in and to go on from, and whether parts are ordered by their norm, as in
         `partwise.factorize`.

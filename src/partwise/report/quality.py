@@ -23,6 +23,7 @@ ENDINGS = {
     "max_iter": "it used up its iterations",
     "stalled": "its solver had nothing more to do",
     "target": "it reached the target objective",
+    "ftol": "its error hardly fell any more",
     "time_limit": "its time was up",
     "callback": "a callback ended it",
     "interrupted": "it was interrupted",

@@ -49,7 +49,8 @@ class Result:
     data_norm : float
         The error of the null model: of 0 for least squares and L1, else of the mean of X.
     status : str
-        Why the run ended: "converged", "max_iter", "target", "time_limit", "callback", "interrupted" or "stalled".
+        Why the run ended: "converged", "max_iter", "target", "ftol", "time_limit", "callback", "interrupted" or
+        "stalled".
     history : tuple of Record
         Iteration, time, objective and stationarity, from the start on.
     certificate : Certificate
@@ -93,7 +94,7 @@ class Result:
     fit: float  # the loss alone, without penalties
     relative_error: float  # error / data_norm, the error being |X - model|, sum |X - model| for L1, else sqrt(2 fit)
     data_norm: float  # the error of the null model: of 0 for least squares and L1, which is |X|, else of the mean of X
-    # why the run ended: "converged", "stalled", "max_iter", "target", "time_limit", "callback" or "interrupted"
+    # why the run ended: "converged", "stalled", "max_iter", "target", "ftol", "time_limit", "callback" or "interrupted"
     status: str
     history: tuple[Record, ...]
     certificate: Certificate

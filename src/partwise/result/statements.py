@@ -79,11 +79,18 @@ def of_certificate(certificate: Certificate, order: int, status: str = "") -> li
     return told
 
 
+UNFINISHED = {
+    "max_iter": " within the iterations allowed",
+    "time_limit": " in the time allowed",
+    "ftol": ", and ended where its error hardly fell any more",
+}
+
+
 def convergence(certificate: Certificate, status: str) -> Statement:
     measured = f"stationarity {certificate.stationarity:.1e}, tolerance {certificate.tol:g}"
     if certificate.stationary:
         return statement(True, "converged", f"The run converged ({measured}).")
-    ended = {"max_iter": " within the iterations allowed", "time_limit": " in the time allowed"}.get(status, "")
+    ended = UNFINISHED.get(status, "")
     return statement(False, "not converged", f"The run has not converged{ended} ({measured}).")
 
 

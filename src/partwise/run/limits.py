@@ -13,9 +13,11 @@ RULES = {
     "max_iter": POSITIVE_INT | None,
     "tol": Rule("a number >= 0", lambda value: is_number(value) and 0 <= value < math.inf),
     "target": NUMBER | None,
+    "ftol": Rule("a number >= 0", lambda value: is_number(value) and 0 <= value < math.inf) | None,
     "time_limit": Rule("a number of seconds > 0", lambda value: is_number(value) and value > 0) | None,
 }
 
+LAPSE = 10  # iterations over which the fall of the error is looked at, as in scikit-learn
 ROUNDING = 1e-12  # of an objective: it is summed up in another order at the end of a run than on its way
 
 
@@ -27,6 +29,7 @@ class Limits:
     tol: float = 1e-4  # stationarity
     target: float | None = None  # objective
     time_limit: float | None = None  # seconds, starts included, all of them together
+    ftol: float | None = None  # what `LAPSE` iterations must lower the error by, as a share of that of the start
 
     def __post_init__(self):
         for name, rule in RULES.items():

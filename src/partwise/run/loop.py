@@ -14,7 +14,7 @@ from ..init import Init
 from ..problem import Expansion, Factors, Measured, Problem, largest, zero_components
 from ..solvers import Solver, Step
 from . import interrupts
-from .limits import Clock, Limits
+from .limits import LAPSE, Clock, Limits
 from .records import OVER, Callback, Record, Run, Snapshot
 
 OFTEN, SELDOM = 10, 50  # iterations between two looks at the true stationarity, if estimates are at `tol`, or not
@@ -138,8 +138,8 @@ class StartRun:
             self.monitor.continue_from(snapshot)
             self.remember()
             over = snapshot.status if snapshot.status in OVER else None  # other reasons may no longer hold
-            self.verdict = "target" if self.control.limits.reached(snapshot.history[-1].objective) else over
-            return self.finish(self.verdict) if self.verdict else self.go_on()
+            self.verdict = self.monitor.enough() or over
+            return self.end(self.verdict) if self.verdict else self.go_on()
 
     def go_on(self) -> Run:
         """Iterate until there is a reason to stop."""
@@ -286,11 +286,25 @@ class Monitor:
             return "callback"
         if ended:
             return ended
-        if self.limits.reached(record.objective):
-            return "target"
+        if reason := self.enough():
+            return reason
         if self.clock.over():
             return "time_limit"
         return "callback" if stop else None
+
+    def enough(self) -> str | None:
+        """The limit of the objective that the last record meets."""
+        if self.limits.reached(self.history[-1].objective):
+            return "target"
+        return "ftol" if self.slowed() else None
+
+    def slowed(self) -> bool:
+        """Whether the last iterations lowered the error by no more than `ftol` times that of the start."""
+        n_iter = self.history[-1].n_iter
+        if self.limits.ftol is None or n_iter == 0 or n_iter % LAPSE:
+            return False
+        first, before, now = (self.problem.error(self.history[place].objective) for place in (0, -1 - LAPSE, -1))
+        return before - now <= self.limits.ftol * first
 
     def finish(self, factors: Factors, status: str) -> Run:
         """The last line of the history gets the numbers of the factors that are given out, in double precision."""

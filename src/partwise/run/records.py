@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..problem import Factors
 
 OVER = ("converged", "stalled")  # a solver has nothing more to do
-STATUSES = (*OVER, "max_iter", "target", "time_limit", "callback", "interrupted")
+STATUSES = (*OVER, "max_iter", "target", "ftol", "time_limit", "callback", "interrupted")
 
 
 class Record(NamedTuple):

@@ -27,7 +27,10 @@ from ..structures import Structure
 
 # stationarity of fits whose predictions are compared, under least squares and other losses: closer ones do as well
 PATH_TOL, OTHER_PATH_TOL = 3e-3, 1e-2
-OWN = ("checkpoint", "resume", "progress", "random_state", "init", "n_init", "callbacks", "target", "time_limit")
+OWN = (
+    *("checkpoint", "resume", "progress", "random_state", "init", "n_init", "callbacks"),
+    *("target", "ftol", "time_limit"),
+)
 
 
 @dataclass(frozen=True, eq=False)
