@@ -152,7 +152,8 @@ class SharedNewton(Newton):
 
     def multiplicative(self, problem: Problem, mode: int, state: SharedState) -> np.ndarray:
         """A factor of the start after a multiplicative update."""
-        A, structure, known = state.points[mode], problem.structures[mode], state.expansions[mode]
+        A, structure = state.points[mode], problem.structures[mode]
+        known: Any = state.expansions[mode]
         loss: Any = problem.loss
         power, least = loss.exponent(structure.ridge > 0), np.zeros(problem.rank, A.dtype)
         return kernels.of(A).mu(A, known.plus, known.minus, power, least, state.boxes[mode], np.arange(len(A)))
