@@ -3,6 +3,7 @@ that went wrong is taken back."""
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.datasets import load_digits
 
@@ -62,8 +63,9 @@ def test_a_step_minimises_the_model_of_each_row(l1, ridge, monkeypatch):
         assert model(new[i]) == pytest.approx(best.fun, rel=1e-6)
 
 
+@pytest.mark.parametrize("own", [True, False], ids=["own Hessians", "Newton"])
 @pytest.mark.parametrize("l1, ridge", [(0.0, 0.0), (200.0, 0.0), (0.0, 5000.0)])
-def test_rows_that_a_step_makes_worse_get_newtons(l1, ridge, monkeypatch):
+def test_rows_that_a_step_makes_worse_get_steps_of_their_own(l1, ridge, own, monkeypatch):
     """Where the loss rises, and where it falls by less than the penalties rise."""
     problem, state = begun(l1, ridge)
     state.points[0] = state.points[0] / 10  # where W wants to grow, were it not for the penalties
@@ -80,9 +82,13 @@ def test_rows_that_a_step_makes_worse_get_newtons(l1, ridge, monkeypatch):
     monkeypatch.setattr(shared_newton, "at_best_scale", lambda problem, state, mode, A: A)
     solver = SharedNewton()
     solver.look(problem, state, 0)
+    expected = Newton().update(problem, 0, state, np.array(worse)).factor[worse]
+    worst = better[worse] * (100 if l1 == ridge == 0 else 1)
+    monkeypatch.setattr(shared_newton, "own_step", lambda *_: expected if own else worst)
+    if own:
+        monkeypatch.setattr(Newton, "update", None)
     updated = solver.update(problem, 0, state, np.arange(len(X))).factor
-    expected = Newton().update(problem, 0, state, np.array(worse)).factor
-    assert np.array_equal(updated[worse], expected[worse])
+    assert np.array_equal(updated[worse], expected)
     assert not np.array_equal(updated[worse], state.points[0][worse])
     others = np.delete(np.arange(len(X)), worse)
     assert np.array_equal(updated[others], state.points[0][others])
@@ -228,3 +234,28 @@ def test_rows_with_much_to_gain_are_seen():
     A, slope, curvature = rng.random((40, RANK)) + 1, rng.normal(size=(40, RANK)), np.full((40, RANK), 50.0)
     slope[[3, 30], 1] = -20
     assert shared_newton.far_off(s.NonNegative(), A, slope, curvature).tolist() == [3, 30]
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("mode", [0, 1])
+def test_rows_go_to_the_minimum_of_their_own_expansion(mode, store):
+    """By BLAS where all entries are listed, row by row elsewhere."""
+    ridge = 3.0
+    structure = s.NonNegative() & s.L2(ridge)
+    problem = pose(as_data(store(X)), KL(), (structure, structure), RANK)
+    state = SharedNewton().init(problem, FACTORS, 0.0, np.random.RandomState(0))
+    SharedNewton().look(problem, state, mode)
+    rows = np.array([1, 5, 6])
+    found = shared_newton.own_step(problem, state, mode, rows)
+    A, B, Y = FACTORS[mode], FACTORS[1 - mode], X if mode == 0 else X.T
+    for row, new in zip(rows, found, strict=True):
+        y = B @ A[row]
+        slope = B.T @ (1 - Y[row] / y) + ridge * A[row]
+        H = (B * (Y[row] / y**2)[:, None]).T @ B + ridge * np.eye(RANK)
+
+        def model(w, a=A[row], slope=slope, H=H):
+            return slope @ (w - a) + 0.5 * (w - a) @ H @ (w - a)
+
+        best = minimize(model, A[row], bounds=[(0, None)] * RANK, tol=1e-14)
+        assert model(new) == pytest.approx(best.fun, rel=1e-3)
+        assert np.all(new >= 0)

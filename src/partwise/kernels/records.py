@@ -82,7 +82,10 @@ class Box(NamedTuple):
 
     def within(self, start: int, stop: int) -> Box:
         """The same for some rows of the factor."""
-        return Box(self.l1, *(b if len(b) == 1 else b[start:stop] for b in (self.lower, self.upper)))
+        return self.of_rows(slice(start, stop))
+
+    def of_rows(self, rows: slice | np.ndarray) -> Box:
+        return Box(self.l1, *(b if len(b) == 1 else b[rows] for b in (self.lower, self.upper)))
 
 
 class RowScales(NamedTuple):

@@ -1,12 +1,14 @@
 """Newton's method for KL on the rows of a factor, with one Hessian for all of them, up to scales."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import kernels
-from ..kernels.records import EntryLoss, RowScales
+from ..kernels.records import Box, Chosen, EntryLoss, RowScales
+from ..losses.expansions import SecondOrder
 from ..problem import Factors, Problem, largest
 from ..structures import Structure
 from .base import Step
@@ -16,7 +18,7 @@ from .newton import Newton
 # over a row, and the share of what its first one moved it at which it has had enough: half as many iterations as with 4
 # and 0.05, each of which takes a tenth longer
 SWEEPS, EPS = 20, 1e-3
-FAR = 4  # times what rows can gain on average: those that can gain more have steps of their own
+FAR = 8  # times what rows can gain on average: those that can gain more have steps of their own
 CAREFUL, LONGEST = 3, 48  # iterations that look at every row, at the beginning and after a failure, more after several
 SEVERAL, FULL = 10, 2 / 3  # parts, and a share of entries that are not 0, from which on this was the fastest measured
 BETA, MOST = 0.3, 0.4  # of extrapolation, at the beginning and at most: more failed every ninth iteration
@@ -41,17 +43,18 @@ class SharedNewton(Newton):
     multiple.
 
     A few rows are unlike the others, and such steps would never bring them to their optimum: those whose entries can
-    gain much more than the entries of others get one of `Newton` instead.
+    gain much more than the entries of others get a step with their own Hessian.
 
     Such steps nearly always lower the objective, but for the first ones. So they are taken unseen, and the objective is
     that of the points at which the next iteration begins, extrapolated ones too. Where it rose, the run goes back, and
     does not extrapolate in the next iteration; where that fails too, it looks at every row for some iterations: those
-    that a step makes worse get one of `Newton`. The first iteration is a multiplicative update.
+    that a step makes worse get one with their own Hessian, or where that is worse, too, one of `Newton`. The first
+    iteration is a multiplicative update.
 
     Parameters
     ----------
     steps : int
-        Steps of `Newton` on a row that gets them.
+        Steps of `Newton` on a row that gets them: one that others make worse.
     extrapolate : bool
         Whether to start each update from beyond the last one; undone where the objective would rise.
 
@@ -65,7 +68,8 @@ class SharedNewton(Newton):
     """
 
     kernels: ClassVar[tuple[str, ...]] = (
-        *("newton", "shared_newton", "rescaled", "mu", "expansion", "losses", "extrapolate", "numpy"),
+        *("shared_newton", "rescaled", "hessians", "given_grams", "given_slopes", "newton"),
+        *("mu", "expansion", "losses", "extrapolate", "numpy"),
     )
     states: ClassVar[tuple[type, ...]] = (SharedState, Momentum)
 
@@ -145,10 +149,19 @@ class SharedNewton(Newton):
         if state.objective == np.inf:
             factor = self.multiplicative(problem, mode, state)
         else:
-            rows = self.worse(problem, mode, state, factor) if state.careful else far_off(structure, A, *slopes)
-            if rows.size:
-                factor[rows] = super().update(problem, mode, state, rows).factor[rows]
+            self.mend(problem, mode, state, factor)
         return Update(factor, problem.relative_gain(structure.gains(A, *slopes)))
+
+    def mend(self, problem: Problem, mode: int, state: SharedState, factor: np.ndarray) -> None:
+        """Rows that are far from their optimum, and those that a step made worse where these are looked for, get a step
+        with the Hessian of their own; those that even this makes worse, one of `Newton`, which is held back."""
+        A, structure, known = state.points[mode], problem.structures[mode], state.expansions[mode]
+        worse = partial(self.worse, problem, mode, state, factor)
+        rows = worse() if state.careful else far_off(structure, A, *known.slopes(A))
+        if rows.size:
+            factor[rows] = own_step(problem, state, mode, rows)
+        if rows.size and state.careful and (rows := worse()).size:
+            factor[rows] = super().update(problem, mode, state, rows).factor[rows]
 
     def multiplicative(self, problem: Problem, mode: int, state: SharedState) -> np.ndarray:
         """A factor of the start after a multiplicative update."""
@@ -171,6 +184,14 @@ def far_off(structure: Structure, A: np.ndarray, slope: np.ndarray, curvature: n
     """The rows of a factor that have an entry with much to gain."""
     gains = structure.row_gains(A, slope, curvature)
     return np.flatnonzero(gains > FAR * gains.mean())
+
+
+def own_step(problem: Problem, state: State, mode: int, rows: np.ndarray) -> np.ndarray:
+    """Rows of the factor after a step of Newton's method, within their bounds."""
+    A, known, ridge = state.points[mode], state.expansions[mode], problem.structures[mode].ridge
+    (own,), _ = problem.data.map(kernels.of(A).hessians, state.points, mode, problem.loss.of_entry, Chosen(rows))
+    around = SecondOrder(known.minus[rows], known.plus[rows], own, ridge)
+    return around.newton_step(A[rows], Box(*state.boxes[mode]).of_rows(rows), (SWEEPS, EPS))
 
 
 def shared_step(problem: Problem, state: State, mode: int, slope: np.ndarray, curvature: np.ndarray) -> np.ndarray:

@@ -4,17 +4,22 @@
 Of a symmetric matrix the lower triangle is kept, packed, row after row: rank (rank + 1) / 2 numbers.
 """
 
+from functools import partial
+
 import numpy as np
 
 from .. import threads
 from ..records import EntryLoss
 from .base import INT, aligned, best_for, bounds_of, compiled, gain, helper, update_of
 from .divergences import split
+from .expansion import _split_rows, in_blocks
 from .newton import Tiles, _curvatures
 from .own_grams import NOTHING
 from .panels import counts_by_itself, panel_of, tasks
-from .rows import gather_panel, longest, no_parts, read_row, room_for, take_parts, weigh
+from .rows import gather_panel, longest_of, no_parts, read_row, room_for, take_parts, weigh
 from .simd import TILE
+
+NO_LOSSES = np.empty(0)
 
 
 @helper
@@ -28,18 +33,19 @@ def _every_part(w, row, panel, used):
 
 
 @compiled
-def _hessians(X, A, panel, loss, out, start, stop):
+def _hessians(X, A, panel, loss, rows, out, start, stop):
     rank = A.shape[1]
-    panel, row, length = room_for(X, panel, rank, longest(X, start, stop))
+    panel, row, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
     tiles = Tiles(aligned(TILE * panel.stride, A.dtype), aligned(TILE * TILE, A.dtype), aligned(TILE, INT))
     w, used, Q = aligned(rank, A.dtype), no_parts(rank, A.dtype), np.empty((rank, rank), A.dtype)
     minus, plus, second = aligned(length, A.dtype), aligned(length, A.dtype), aligned(length, A.dtype)
-    for i in range(start, stop):
+    for t in range(start, stop):
+        i = rows[t]
         n, length = read_row(X, i, panel, row)
         for k in range(rank):
             w[k] = A[i, k]
         if n == 0:
-            out[i] = 0
+            out[t] = 0
             continue
         take_parts(w, row, panel, used)
         split(row.x, row.y, n, length, loss, minus, plus, second)
@@ -49,18 +55,34 @@ def _hessians(X, A, panel, loss, out, start, stop):
         place = 0
         for k in range(rank):
             for m in range(k + 1):
-                out[i, place] = Q[k, m]
+                out[t, place] = Q[k, m]
                 place += 1
 
 
-def hessians(X, A, others, loss):
-    """`sum_j d''(x_j, y_j) h_j h_j'` of each row, by its weights and of the convex part, packed."""
+def block_hessians(X, A, H, loss, rows, out, start, stop):
+    """`_hessians` for data `in_blocks`, H = B': the product of a matrix with its transpose, by BLAS, for each row."""
+    rank, width = H.shape
+    lower, weighted = np.tril_indices(rank), np.empty_like(H)
+    rest, other, second = (np.empty((1, width), A.dtype) for _ in range(3))
+    for t in range(start, stop):
+        i = rows[t]
+        x = X.values[i * width : (i + 1) * width]
+        _split_rows(x, X.scale, A[i : i + 1] @ H, loss, rest, other, second, NO_LOSSES)
+        np.multiply(H, np.sqrt(second), out=weighted)
+        out[t] = (weighted @ weighted.T)[lower]
+
+
+def hessians(X, A, others, loss, rows=None):
+    """`sum_j d''(x_j, y_j) h_j h_j'` of each row, or of some, by its weights and of the convex part, packed."""
     B, rank, whole = others.B, A.shape[1], counts_by_itself(X, loss.beta)
-    out, panel = np.empty((len(A), rank * (rank + 1) // 2), A.dtype), panel_of(X, B, whole)
-    threads.map_chunks(
-        lambda i, j: _hessians(X, A, panel, loss, out, i, j),
-        tasks(X, B, whole, np.arange(len(A)), rank * (rank + 16) // 4),
-    )
+    rows = np.arange(len(A)) if rows is None else rows
+    boundaries = tasks(X, B, whole, rows, rank * (rank + 16) // 4)
+    out = np.empty((rows.size, rank * (rank + 1) // 2), A.dtype)
+    if in_blocks(X):
+        H = np.ascontiguousarray(B.T)
+        threads.map_chunks(partial(block_hessians, X, A, H, loss, rows, out), boundaries)
+    else:
+        threads.map_chunks(partial(_hessians, X, A, panel_of(X, B, whole), loss, rows, out), boundaries)
     return (out,), ()
 
 
@@ -116,7 +138,8 @@ def _given_grams(update, packed, gram, cross, sweeps, eps, start, stop):
         i, first = update.rows[t], 0.0
         low, high = bounds_of(update.box, i)
         w = update.out[i]
-        w[:] = A[i]
+        for k in range(rank):
+            w[k] = A[i, k]
         _unpack(gram, packed[i], Q)
         _slope_at(Q, cross[i], w, g)
         for sweep in range(sweeps):
