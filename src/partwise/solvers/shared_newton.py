@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -155,7 +155,8 @@ class SharedNewton(Newton):
     def mend(self, problem: Problem, mode: int, state: SharedState, factor: np.ndarray) -> None:
         """Rows that are far from their optimum, and those that a step made worse where these are looked for, get a step
         with the Hessian of their own; those that even this makes worse, one of `Newton`, which is held back."""
-        A, structure, known = state.points[mode], problem.structures[mode], state.expansions[mode]
+        A, structure = state.points[mode], problem.structures[mode]
+        known: Any = state.expansions[mode]
         worse = partial(self.worse, problem, mode, state, factor)
         rows = worse() if state.careful else far_off(structure, A, *known.slopes(A))
         if rows.size:
@@ -188,9 +189,10 @@ def far_off(structure: Structure, A: np.ndarray, slope: np.ndarray, curvature: n
 
 def own_step(problem: Problem, state: State, mode: int, rows: np.ndarray) -> np.ndarray:
     """Rows of the factor after a step of Newton's method, within their bounds."""
-    A, known, ridge = state.points[mode], state.expansions[mode], problem.structures[mode].ridge
-    (own,), _ = problem.data.map(kernels.of(A).hessians, state.points, mode, problem.loss.of_entry, Chosen(rows))
-    around = SecondOrder(known.minus[rows], known.plus[rows], own, ridge)
+    A, known = state.points[mode], cast(Any, state.expansions[mode])
+    entries = cast(Any, problem.loss).of_entry  # of a Divergence
+    (own,), _ = problem.data.map(kernels.of(A).hessians, state.points, mode, entries, Chosen(rows))
+    around = SecondOrder(known.minus[rows], known.plus[rows], own, problem.structures[mode].ridge)
     return around.newton_step(A[rows], Box(*state.boxes[mode]).of_rows(rows), (SWEEPS, EPS))
 
 
