@@ -32,7 +32,7 @@ HEADER = [
     "size",
     "**partwise ends above**",
     "scikit-learn ends above",
-    "our objective over theirs, mean",
+    "our objective over theirs, mean ± its standard error",
     "least",
     "largest",
     "best start of ours over theirs",
@@ -71,5 +71,6 @@ def measured(name: str) -> list[list]:
     ends = np.array([[end(side, contest, start) for side in (partwise, scikit_learn)] for start in starts])
     ratio, (best, other) = ends[:, 0] / ends[:, 1], ends.min(axis=0)
     counts = [f"{(over > ABOVE).sum()} of {STARTS}" for over in (ratio, 1 / ratio)]
-    figures = np.exp(np.log(ratio).mean()), ratio.min(), ratio.max(), best / other
-    return [[name, contest.size, *counts, *(f"{figure:.4f}" for figure in figures)]]
+    mean = f"{np.exp(np.log(ratio).mean()):.5f} ± {np.log(ratio).std(ddof=1) / np.sqrt(STARTS):.5f}"
+    figures = ratio.min(), ratio.max(), best / other
+    return [[name, contest.size, *counts, mean, *(f"{figure:.4f}" for figure in figures)]]

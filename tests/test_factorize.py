@@ -510,6 +510,19 @@ def test_inner_sweeps_follow_the_cost_of_the_product():
     assert "each row is swept until it is done" in held.reason
 
 
+def test_sparse_matrices_begin_as_plain_coordinate_descent():
+    """One sweep and no extrapolation for three iterations; not under an L1 penalty, where single sweeps lose parts."""
+    words = sparse.random_array((90, 80), density=0.04, rng=0).tocsr()
+
+    def same(X, n_iter, **asked):
+        asked |= {"random_state": 0, "init": "random", "tol": 0, "max_iter": n_iter}
+        return np.array_equal(*(pw.factorize(X, 3, solver=solver, **asked).W for solver in ("hals", "cd")))
+
+    assert [same(words, n_iter) for n_iter in (1, 3, 4)] == [True, True, False]
+    assert not same(X, 1)
+    assert not same(words, 1, structure_H="nonnegative & l1(0.01)")
+
+
 def test_dead_parts_are_reported():
     result = pw.factorize(X, 3, structure_W=s.NonNegative() & s.L1(1e6), init="random", random_state=0, max_iter=5)
     assert result.certificate.zero_components == (0, 1, 2)

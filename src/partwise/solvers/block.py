@@ -35,27 +35,29 @@ class Momentum:
     ceiling_growth: float = 1.01
     shrink: float = 1.5
     limit: float = 1.0  # the ceiling does not grow beyond this
-    resting: bool = True  # no extrapolation in the first step, and after a failure, so that it succeeds
+    rest: int = 1  # steps to come without extrapolation: the first ones, and one after a failure, so that it succeeds
+    brief: bool = False  # whether updates are kept short while it rests
 
-    transient: ClassVar[tuple[str, ...]] = ("growth", "ceiling_growth", "shrink", "limit")
+    transient: ClassVar[tuple[str, ...]] = ("growth", "ceiling_growth", "shrink", "limit", "brief")
 
     def valid(self, problem: Problem) -> bool:
         return 0 <= self.beta <= 1 and 0 <= self.ceiling <= 1
 
     @property
     def current(self) -> float:
-        return 0.0 if self.resting else self.beta
+        return 0.0 if self.rest else self.beta
 
     def succeed(self) -> None:
-        if not self.resting:
-            self.beta = min(self.ceiling, self.growth * self.beta)
-            self.ceiling = min(self.limit, self.ceiling_growth * self.ceiling)
-        self.resting = False
+        if self.rest:
+            self.rest -= 1
+            return
+        self.beta = min(self.ceiling, self.growth * self.beta)
+        self.ceiling = min(self.limit, self.ceiling_growth * self.ceiling)
 
     def fail(self) -> None:
         self.ceiling = self.beta
         self.beta /= self.shrink
-        self.resting = True
+        self.rest = 1
 
 
 @dataclass
@@ -81,6 +83,10 @@ class State:
     @property
     def beta(self) -> float:
         return self.momentum.current if self.momentum else 0.0
+
+    @property
+    def brief(self) -> bool:
+        return self.momentum is not None and self.momentum.brief and self.momentum.rest > 0
 
 
 class Update(NamedTuple):

@@ -145,7 +145,7 @@ class Streamed(Solver):
             state.origins[0], state.points[0] = new, point
             state.gained = (before - objective) / before if np.inf > before > 0 else np.inf
             if state.momentum:
-                state.reach *= 1.0 if state.momentum.resting else FURTHER
+                state.reach *= 1.0 if state.momentum.rest else FURTHER
                 state.momentum.succeed()
         else:
             retreat(state)
