@@ -51,18 +51,16 @@ class NNDSVD(Init):
     def raw(self, problem, rng):
         U, s, V = svd(filled(problem.data), problem.rank, rng)
         # of each pair (u, v) keep the heavier of (u+, v+) and (u-, v-); the leading pair has one sign
-        parts = [(np.maximum(sign * U, 0), np.maximum(sign * V, 0)) for sign in (1, -1)]
-        norms = [[column_norms(A) for A in pair] for pair in parts]
-        positive = norms[0][0] * norms[0][1] >= norms[1][0] * norms[1][1]
-        weight = np.where(positive, norms[0][0] * norms[0][1], norms[1][0] * norms[1][1])
+        lengths = np.array([[column_norms(np.maximum(sign * A, 0)) for A in (U, V)] for sign in (1, -1)])
+        kept = lengths.prod(axis=1).argmax(axis=0)  # 0: of positive entries, 1: of negative ones
+        length = np.take_along_axis(lengths, kept[None, None], axis=0)[0]  # (2, rank)
+        scale = np.sqrt(s * length.prod(axis=0)) / np.where(length > 0, length, 1) * (1 - 2 * kept)
         unit = np.sqrt(problem.data.extremes[1])
+        mean = problem.data.mean / unit if unit > 0 else 0.0
         factors = []
-        for mode in range(2):
-            A = np.where(positive, parts[0][mode], parts[1][mode])
-            length = np.where(positive, norms[0][mode], norms[1][mode])
-            A = A * (np.sqrt(s * weight) / np.where(length > 0, length, 1))
+        for A, own in zip((U, V), scale.astype(U.dtype), strict=True):
+            A = np.ascontiguousarray(A) * own  # noqa: PLW2901
             A[SMALLEST * unit > A] = 0
-            mean = problem.data.mean / unit if unit > 0 else 0.0
             factors.append(self.filled(A, mean, rng))
         return tuple(factors)
 
