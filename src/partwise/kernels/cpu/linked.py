@@ -30,7 +30,7 @@ class Quick(JITCodeLibrary):
 
     def _builder(self, effort: int) -> Any:
         options = binding.create_pipeline_tuning_options(effort)
-        options.loop_vectorization = effort > 0 and bool(config.LOOP_VECTORIZE)
+        options.loop_vectorization = effort > 0 and bool(vars(config)["LOOP_VECTORIZE"])
         options.loop_unrolling = options.slp_vectorization = False
         return binding.create_pass_builder(self._codegen._tm, options)
 
