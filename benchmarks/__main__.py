@@ -19,6 +19,7 @@ PAGES = {
     "phases": "docs/speed.md",
     "outside": "docs/speed.md",
     "cores": "docs/speed.md",
+    "first": "docs/speed.md",
     "growth": "docs/growth.md",
     "table2": "docs/table2.md",
     "table3": "docs/table3.md",

@@ -77,6 +77,8 @@ INSIDE = {
         "numba.core": ["config"],
         "numba.core.codegen": ["JITCodeLibrary"],
         "numba.core.compiler": ["Compiler", "CompileResult", "compile_result"],
+        "numba.core.typed_passes": ["InlineOverloads", "NopythonRewrites"],
+        "numba.core.untyped_passes": ["InlineClosureLikes"],
     },
     "kernels/cpu/simd/sizes.py": {"numba.core.registry": ["cpu_target"]},
     "kernels/cpu/simd/llvm.py": {"llvmlite": ["ir"]},
@@ -110,7 +112,8 @@ def test_what_else_is_used_inside_of_numba():
     from numba.core import event
     from numba.core.caching import NullCache
     from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import CompileResult
+    from numba.core.compiler import Compiler, CompileResult
+    from numba.core.compiler_machinery import PassManager
     from numba.core.registry import cpu_target
     from numba.core.runtime import rtsys
 
@@ -122,8 +125,10 @@ def test_what_else_is_used_inside_of_numba():
     library += ("_verify_declare_only_symbols", "_ensure_finalized", "_get_module_for_linking", "enable_object_caching")
     library += ("get_pointer_to_function", "serialize_using_object_code", "codegen")
     assert all(hasattr(JITCodeLibrary, name) for name in library)
+    assert hasattr(Compiler, "define_pipelines") and hasattr(PassManager(""), "passes")
     assert hasattr(rtsys, "initialize")
     context = cpu_target.target_context
     assert all(hasattr(context, name) for name in ("get_executable", "make_array", "make_tuple", "get_abi_sizeof"))
     triple, name, features = context.codegen().magic_tuple()
     assert all(isinstance(text, str) for text in (triple, name, features))
+    assert all(hasattr(context.codegen(), name) for name in ("_tm", "_data_layout"))

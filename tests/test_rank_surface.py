@@ -262,9 +262,7 @@ def test_nmf_finds_the_number_of_parts():
 
 def test_the_search_has_the_words_of_the_estimator(monkeypatch):
     told = {}
-    monkeypatch.setattr(
-        "partwise.estimators.base.select_rank", lambda X, **words: told.update(words) or found_in("counts")
-    )
+    monkeypatch.setattr("partwise.selection.select_rank", lambda X, **words: told.update(words) or found_in("counts"))
     weights, mask = np.arange(1.0, 41), np.ones(X.shape, dtype=bool)
     words = {"alpha_W": 0.01, "l1_ratio": 1.0, "structure_H": "box(0, 9)", "n_threads": 1, "max_iter": 50}
     pw.NMF("auto", loss="kl", **words, random_state=3, missing=None).fit(COUNTS, sample_weight=weights, mask=mask)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -25,12 +25,14 @@ from ..result import Result
 from ..result.transform import data_from, projected, projected_rows
 from ..run.progress import print_line
 from ..run.records import Callback
-from ..selection import RankSelection, select_rank
 from ..solvers import Solver
 from ..structures import Structure
 from .sklearn_private import Interval, StrOptions
 
-Found = TypeVar("Found", Result, RankSelection)
+if TYPE_CHECKING:
+    from ..selection import RankSelection
+
+Found = TypeVar("Found", Result, "RankSelection")
 ALL_FITS = ("solver", "max_iter", "tol", "n_threads")  # what the fits of `transform` and of a search are told too
 ONE_FIT = ("n_init", "target", "ftol", "time_limit", "progress", "checkpoint", "resume", "sort")
 
@@ -247,6 +249,8 @@ def select_if_open(
     finds it for this model, from the best of its starts unless the user has something to say of starts."""
     if rank is not None:
         return rank, start, None
+    from ..selection import select_rank  # noqa: PLC0415  # few ask for it, and to import it takes time
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the last fit goes on from there, and says it itself
         told = {**estimator._course, "missing": estimator.missing, **model}

@@ -37,7 +37,8 @@ class Update(NamedTuple):
 @maker
 def aligned(n, dtype):
     """Zeros, n of them, from the beginning of a cache line. Every other way to make an array, such as with another
-    number of dimensions, takes a tenth of a second to compile."""
+    number of dimensions, takes a tenth of a second to compile; and this one is compiled anew for each n that is a
+    literal, so write `np.int64(3)`."""
     space = np.zeros(n + LINE // 4, dtype)  # no number has less than four bytes
     skip = (-space.ctypes.data) % LINE // space.itemsize
     return space[skip : skip + n]

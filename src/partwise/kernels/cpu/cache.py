@@ -88,9 +88,18 @@ class Compilations(event.Listener):
         if event.data["dispatcher"] not in KERNELS:
             return
         self.depth -= 1
-        if self.depth == 0 and self.collects:
-            gc.enable()
+        if self.depth == 0:
+            grow_old()
+            if self.collects:
+                gc.enable()
         STOPWATCH.end()
+
+
+def grow_old() -> None:
+    """Put off looking through new objects until Python next looks through all of them: these are here to stay."""
+    if gc.get_freeze_count() == 0:  # else someone wants to keep some out of it for good
+        gc.freeze()
+        gc.unfreeze()
 
 
 event.register("numba:compile", Compilations())

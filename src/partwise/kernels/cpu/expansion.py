@@ -33,7 +33,7 @@ CURVATURE = Wanted()
 
 
 class Expansion(NamedTuple):
-    """Results of `expansion`; empty: not wanted."""
+    """Results of `expansion`, or of `losses`; empty: not wanted."""
 
     minus: np.ndarray
     plus: np.ndarray
@@ -48,7 +48,8 @@ class Expansion(NamedTuple):
 
 @compiled
 def _expand(X, A, panel, squares, loss, out, start, stop):
-    rank, base, apart = A.shape[1], A.dtype.type(base_of(X)), loss.beta == 1 and is_weighted(X)
+    """Where losses are wanted, returns how many positive entries have a model of 0."""
+    rank, base, apart, missed = A.shape[1], A.dtype.type(base_of(X)), loss.beta == 1 and is_weighted(X), 0
     panel, row, length = room_for(X, panel, rank, longest(X, start, stop))
     sums, w, used = aligned(panel.width, A.dtype), aligned(rank, A.dtype), no_parts(rank, A.dtype)
     a, b, q, x, y = aligned(length, A.dtype), aligned(length, A.dtype), aligned(length, A.dtype), row.x, row.y
@@ -59,7 +60,10 @@ def _expand(X, A, panel, squares, loss, out, start, stop):
             w[k] = A[i, k]
         take_parts(w, row, panel, used)
         if losses.size:
-            losses[i] = loss_of(row, loss, np.float64(base))
+            losses[i] = loss_of(row, loss, base_of(X))
+            missed += unreached(row)
+        if minus.size == 0:
+            continue
         split(x, y, n, length, loss, a, b, q)
         weigh(row, a)
         weigh(row, b)
@@ -77,19 +81,25 @@ def _expand(X, A, panel, squares, loss, out, start, stop):
             sums_of(q, row, squares, sums)
             for k in range(rank):
                 curvature[i, k] = sums[k]
+    return missed
 
 
 @compiled
 def _split_rows(x, scale, y, loss, a, b, q, losses):
-    """Of a block of entries, row by row; of what has room for one row only the last row is kept."""
+    """Of a block of entries, row by row, as far as there is room; of what has room for one row only the last row is
+    kept. Where losses are wanted, returns how many positive entries have a model of 0."""
     height, width = y.shape
-    scaled = aligned(width, y.dtype)
+    scaled, missed = aligned(width, y.dtype), 0
     for i in range(height):
         for j in range(width):
             scaled[j] = x[i * width + j] * scale
         if losses.size:
             losses[i] = divergence(scaled, y[i], width, loss)
-        split(scaled, y[i], width, width, loss, a[i], b[i % len(b)], q[i % len(q)])
+            for j in range(width):
+                missed += y[i, j] <= FLOOR * scaled[j] and scaled[j] > 0
+        if a.size:
+            split(scaled, y[i], width, width, loss, a[i], b[i % len(b)], q[i % len(q)])
+    return missed
 
 
 def in_blocks(X):
@@ -154,41 +164,12 @@ def expansion(X, A, others, loss, wanted=CURVATURE):
     return tuple(array for array, is_wanted in zip(out, given, strict=True) if is_wanted), ()
 
 
-@compiled
-def _losses(X, A, panel, loss, out, start, stop):
-    rank, base = A.shape[1], base_of(X)
-    panel, row, _ = room_for(X, panel, rank, longest(X, start, stop))
-    w, used, missed = aligned(rank, A.dtype), no_parts(rank, A.dtype), 0
-    for i in range(start, stop):
-        read_row(X, i, panel, row)
-        for k in range(rank):
-            w[k] = A[i, k]
-        take_parts(w, row, panel, used)
-        out[i] = loss_of(row, loss, base)
-        missed += unreached(row)
-    return missed
-
-
-@compiled
-def _block_losses(x, scale, y, loss, out):
-    """The divergences of rows of a block, and how many positive entries of it have a model of 0."""
-    height, width = y.shape
-    scaled, missed = aligned(width, y.dtype), 0
-    for i in range(height):
-        for j in range(width):
-            scaled[j] = x[i * width + j] * scale
-        for j in range(width):
-            missed += y[i, j] <= FLOOR * scaled[j] and scaled[j] > 0
-        out[i] = divergence(scaled, y[i], width, loss)
-    return missed
-
-
 def block_losses(X, A, B, loss, out, start, stop):
-    """`_losses` for data `in_blocks`."""
-    missed = 0
+    """The losses of rows of data `in_blocks`; returns how many positive entries have a model of 0."""
+    missed, none = 0, np.empty((0, len(B)), A.dtype)
     for rows, x, (y,) in blocks_of(X, len(B), start, stop, 1):
         np.matmul(A[rows], B.T, out=y)
-        missed += _block_losses(x, X.scale, y, loss, out[rows])
+        missed += _split_rows(x, X.scale, y, loss, none, none, none, out[rows])
     return missed
 
 
@@ -198,7 +179,8 @@ def losses(X, A, others, loss):
     if in_blocks(X):
         missed = threads.map_chunks(partial(block_losses, X, A, B, loss, out), blas_tasks(A, B))
     else:
-        one = partial(_losses, X, A, panel_of(X, B, whole), loss, out)
+        none, panel = np.empty((0, 0), A.dtype), panel_of(X, B, whole)
+        one = partial(_expand, X, A, panel, panel, loss, Expansion(none, none, none, out))
         missed = threads.map_chunks(one, tasks(X, B, whole, np.arange(A.shape[0]), A.shape[1]))
     total = float(out.sum())
     if loss.beta == 1:

@@ -36,7 +36,7 @@ def _every_part(w, row, panel, used):
 def _hessians(X, A, panel, loss, rows, out, start, stop):
     rank = A.shape[1]
     panel, row, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
-    tiles = Tiles(aligned(TILE * panel.stride, A.dtype), aligned(TILE * TILE, A.dtype), aligned(TILE, INT))
+    tiles = Tiles(aligned(TILE * panel.stride, A.dtype), aligned(TILE * TILE, A.dtype), aligned(np.int64(TILE), INT))
     w, used, Q = aligned(rank, A.dtype), no_parts(rank, A.dtype), np.empty((rank, rank), A.dtype)
     minus, plus, second = aligned(length, A.dtype), aligned(length, A.dtype), aligned(length, A.dtype)
     for t in range(start, stop):

@@ -8,41 +8,50 @@ the time are written for vector registers already, and others are vectorised all
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import binding
 from numba.core import config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, compile_result
+from numba.core.typed_passes import InlineOverloads, NopythonRewrites
+from numba.core.untyped_passes import InlineClosureLikes
 
 EFFORT = 1  # of 3: measured, more takes a fifth longer to compile, for the same speed and the same bits
+# of Numba's passes: closures and comprehensions, other code that asks to be inlined, and expressions of whole arrays,
+# which kernels have none of; to look for them takes a twelfth of the time
+NEEDLESS = InlineClosureLikes, InlineOverloads, NopythonRewrites
 BITCODE = "linked"  # the kind of serialized code, beside those of Numba's
 
 
-@contextmanager
-def little_effort() -> Iterator[None]:
-    """A context in which LLVM optimises less. Numba compiles in one thread at a time."""
-    settings = vars(config)
-    usual = settings["OPT"]
-    settings["OPT"] = min(usual, EFFORT)
-    try:
-        yield
-    finally:
-        settings["OPT"] = usual
-
-
 class Quick(JITCodeLibrary):
-    """Code that is optimised with little effort."""
+    """Code that is optimised with little effort, and without unrolling loops: those that take the time are written that
+    way. The steps are Numba's; each of them mattered to the speed of some kernel."""
 
-    def _optimize_functions(self, *modules):
-        with little_effort():
-            super()._optimize_functions(*modules)
+    def _builder(self, effort: int) -> Any:
+        options = binding.create_pipeline_tuning_options(effort)
+        options.loop_vectorization = effort > 0 and bool(vars(config)["LOOP_VECTORIZE"])
+        options.loop_unrolling = options.slp_vectorization = False
+        return binding.create_pass_builder(self._codegen._tm, options)
+
+    def _optimize_functions(self, module):
+        module.data_layout = self._codegen._data_layout
+        builder = self._builder(EFFORT)
+        passes = builder.getFunctionPassManager()
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
 
     def _optimize_final_module(self):
-        with little_effort():
-            super()._optimize_final_module()
+        for effort in (0, EFFORT):
+            builder = self._builder(effort)
+            passes = builder.getModulePassManager()
+            if effort == 0:  # to put functions into those that call them, and find what counts references for nothing
+                passes.add_loop_rotate_pass()
+                passes.add_instruction_combine_pass()
+                passes.add_jump_threading_pass()
+            passes.add_refprune_pass()
+            passes.run(self._final_module, builder)
 
 
 class Nowhere:
@@ -74,7 +83,7 @@ class Linked(Quick):
 
 
 class QuickCompiler(Compiler):
-    """Numba's compiler with another place for code."""
+    """Numba's compiler with another place for code, and without the passes that find nothing in kernels."""
 
     library: type[JITCodeLibrary] = Quick
 
@@ -82,6 +91,11 @@ class QuickCompiler(Compiler):
         library = self.library(target.codegen(), "kernel")
         library.enable_object_caching()
         super().__init__(typing, target, library, *more)
+
+    def define_pipelines(self):
+        (pipeline,) = super().define_pipelines()
+        pipeline.passes = [(kind, about) for kind, about in pipeline.passes if kind not in NEEDLESS]
+        return [pipeline]
 
 
 class LinkedCompiler(QuickCompiler):

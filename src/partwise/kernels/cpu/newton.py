@@ -46,7 +46,6 @@ class Inner(NamedTuple):
     loss: EntryLoss
     steps: int
     eps: float
-    exact: bool
 
 
 class Model(NamedTuple):
@@ -249,12 +248,13 @@ def _take_step(d, used, low, high, w):
 
 
 @compiled
-def _newton(X, update, panel, sums, inner, start, stop):
-    """Returns what each component could have gained, and the loss after the update."""
+def _newton(X, update, panel, sums, inner, exact, start, stop):
+    """Returns what each component could have gained, and the loss after the update. Where `exact` is None, the code
+    that minimises models to the end, a third of all, is not compiled."""
     A, out, rows, box, rank = update.A, update.out, update.rows, update.box, update.A.shape[1]
     l1, l2, loss, beta = box.l1, inner.l2, inner.loss, inner.loss.beta
     panel, row, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
-    tiles = Tiles(aligned(TILE * panel.stride, A.dtype), aligned(TILE * TILE, A.dtype), aligned(TILE, INT))
+    tiles = Tiles(aligned(TILE * panel.stride, A.dtype), aligned(TILE * TILE, A.dtype), aligned(np.int64(TILE), INT))
     first, second, u = aligned(length, A.dtype), aligned(length, A.dtype), aligned(length, A.dtype)
     minus, plus, extra = aligned(length, A.dtype), aligned(length, A.dtype), aligned(length, A.dtype)
     slope, by = aligned(panel.width, A.dtype), aligned(length, A.dtype) if row.m.size > 0 else u
@@ -288,7 +288,7 @@ def _newton(X, update, panel, sums, inner, start, stop):
             _curvatures(second, row, panel, used, tiles, Q)
             _complete(model, used, slope, l2, low, high, gains if step == 0 else further)
             gained = _minimise(model, used)
-            if inner.exact:
+            if exact is not None:
                 gained = max(gained, _minimise_exactly(model, used))
             combine(d, places, n_parts, H, length, u)
             linear = _slope_of_rest(d, used, rule)
@@ -318,11 +318,11 @@ def newton(X, A, others, box, l2, loss, inner, rows):
     arguments and results as `newton_kl`."""
     kind, update, rank = A.dtype.type, update_of(A, box, rows), A.shape[1]
     B, sums = others.B, others.sums().astype(A.dtype)
-    whole, inner = counts_by_itself(X, loss.beta), Inner(kind(l2), loss, *inner)
-    panel = panel_of(X, B, whole)
+    (steps, eps, exact), whole = inner, counts_by_itself(X, loss.beta)
+    panel, inner, exact = panel_of(X, B, whole), Inner(kind(l2), loss, steps, eps), exact or None
     gains, losses = zip(
         *threads.map_chunks(
-            lambda i, j: _newton(X, update, panel, sums, inner, i, j),
+            lambda i, j: _newton(X, update, panel, sums, inner, exact, i, j),
             tasks(X, B, whole, rows, rank * (rank + 16) // 4),
         ),
         strict=True,

@@ -22,15 +22,13 @@ NOTHING = 4  # times the rounding of a number: what may be left of it
 
 class Inner(NamedTuple):
     """How a row is brought down: at most so many sweeps, or updates if `greedy`, until one gains at most `eps` of the
-    first; `binary`: weights are at one of their bounds; `steps`: how often parts that would gain are sought; `exact`:
-    each to the minimum for the parts it has."""
+    first; `binary`: weights are at one of their bounds; `steps`: how often parts that would gain are sought."""
 
     sweeps: int
     eps: Any
     greedy: bool
     binary: bool
     steps: int
-    exact: bool
 
 
 @helper
@@ -143,12 +141,12 @@ def _finish(model, used, l1):
 
 
 @compiled
-def _own_grams(X, update, panel, gram, cross, inner, start, stop):
-    """Returns what each component could have gained, and `sum e_j y_j^2` after the update."""
+def _own_grams(X, update, panel, gram, cross, inner, exact, start, stop):
+    """Returns what each component could have gained, and `sum e_j y_j^2` after the update; `exact` as in `_newton`."""
     A, out, rows, box, rank = update.A, update.out, update.rows, update.box, update.A.shape[1]
     l1, rule = box.l1, (box.l1, inner.binary)
     panel, row, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
-    tiles = Tiles(aligned(TILE * panel.stride, A.dtype), aligned(TILE * TILE, A.dtype), aligned(TILE, INT))
+    tiles = Tiles(aligned(TILE * panel.stride, A.dtype), aligned(TILE * TILE, A.dtype), aligned(np.int64(TILE), INT))
     z, slope = aligned(length, A.dtype), aligned(panel.width, A.dtype)
     model, w, used = room_for_model(rank, A.dtype), aligned(rank, A.dtype), no_parts(rank, A.dtype)
     gains, further, squares = aligned(rank, DOUBLE), aligned(rank, DOUBLE), 0.0
@@ -172,7 +170,7 @@ def _own_grams(X, update, panel, gram, cross, inner, start, stop):
                 model.Q[:n_parts, :n_parts] = 0
             _complete(model, used, gram, slope, rule, low, high, gains if step == 0 else further)
             gained = _descend(model, used, inner, rule)
-            if inner.exact:
+            if exact is not None:
                 gained += _finish(model, used, l1)
             combine(used.c, used.places, n_parts, panel.H, length, row.y)
             most = max(most, gained)
@@ -187,14 +185,14 @@ def _own_grams(X, update, panel, gram, cross, inner, start, stop):
 
 
 def own_grams(X, A, others, cross, gram, box, inner, rows):
-    """Coordinate descent on each row, `inner` as `Inner` has it. Sums: what each component could have gained at the
-    start, and `sum e_j y_j^2` of the rows after it."""
+    """Coordinate descent on each row, `inner` as `Inner` has it and, `exact`, whether each goes to the minimum for the
+    parts it has. Sums: what each component could have gained at the start, and `sum e_j y_j^2` of the rows after it."""
     kind, update, B = A.dtype.type, update_of(A, box, rows), others.B
-    sweeps, eps, *rest = inner
-    panel, rank, inner = panel_of(X, B, X.full), A.shape[1], Inner(sweeps, kind(eps), *rest)
+    sweeps, eps, *rest, exact = inner
+    panel, rank, inner, exact = panel_of(X, B, X.full), A.shape[1], Inner(sweeps, kind(eps), *rest), exact or None
     gains, squares = zip(
         *threads.map_chunks(
-            lambda i, j: _own_grams(X, update, panel, gram, cross, inner, i, j),
+            lambda i, j: _own_grams(X, update, panel, gram, cross, inner, exact, i, j),
             tasks(X, B, X.full, rows, rank * (rank + 16) // 4),
         ),
         strict=True,

@@ -28,52 +28,49 @@ def gather_vectors(count, values, indices, span, B, offset, stride, out):
         gather(4, values, indices, first, last, B, offset, stride, out)
 
 
-@compiled
-def _gather_rows(X, B, offset, count, out, start, stop):
-    """Columns `offset` and following, `count` vectors of them, of the given rows of the product."""
+@helper
+def _gather_rows(X, B, stride, offset, count, sums, out, start, stop):
+    """Columns `offset` and following, `count` vectors of them, of the given rows of the product; the rows of B are
+    `stride` apart."""
     indptr, indices, values = X.indptr, X.indices, X.values
-    stride, flat = B.shape[1], B.reshape(B.size)
-    sums = aligned(TILE * VECTOR // B.itemsize, B.dtype)
     width = min(count * VECTOR // B.itemsize, out.shape[1] - offset)
     for i in range(start, stop):
-        first, last = indptr[i], indptr[i + 1]
-        gather_vectors(count, values, indices, (first, last), flat, offset, stride, sums)
+        gather_vectors(count, values, indices, (indptr[i], indptr[i + 1]), B, offset, stride, sums)
         for k in range(width):
             out[i, offset + k] = sums[k]
 
 
-@compiled
-def _scatter_rows(X, B, offset, count, out, start, stop):
+@helper
+def _scatter_rows(X, B, stride, offset, count, out, start, stop):
     """What the given rows of S add to these columns of `S' B`."""
     indptr, indices, values = X.indptr, X.indices, X.values
-    stride, flat, target = B.shape[1], B.reshape(B.size), out.reshape(out.size)
     for i in range(start, stop):
         first, last, place = indptr[i], indptr[i + 1], i * stride + offset
         if count == 1:
-            scatter(1, values, indices, first, last, flat, place, offset, stride, target)
+            scatter(1, values, indices, first, last, B, place, offset, stride, out)
         elif count == 2:
-            scatter(2, values, indices, first, last, flat, place, offset, stride, target)
+            scatter(2, values, indices, first, last, B, place, offset, stride, out)
         elif count == 3:
-            scatter(3, values, indices, first, last, flat, place, offset, stride, target)
+            scatter(3, values, indices, first, last, B, place, offset, stride, out)
         else:
-            scatter(4, values, indices, first, last, flat, place, offset, stride, target)
+            scatter(4, values, indices, first, last, B, place, offset, stride, out)
 
 
 @compiled
-def _sparse_product(X, B, out, start, stop):
+def _sparse_product(X, B, stride, out, start, stop):
     lanes = VECTOR // B.itemsize
-    for first in range(0, B.shape[1] // lanes, TILE):
-        count = min(TILE, B.shape[1] // lanes - first)
-        _gather_rows(X, B, first * lanes, count, out, start, stop)
+    sums = aligned(TILE * lanes, B.dtype)
+    for first in range(0, stride // lanes, TILE):
+        count = min(TILE, stride // lanes - first)
+        _gather_rows(X, B, stride, first * lanes, count, sums, out, start, stop)
 
 
 @compiled
-def _transposed_product(X, B, dim, start, stop):
-    lanes = VECTOR // B.itemsize
-    out = aligned(dim * B.shape[1], B.dtype).reshape(dim, B.shape[1])
-    for first in range(0, B.shape[1] // lanes, TILE):
-        count = min(TILE, B.shape[1] // lanes - first)
-        _scatter_rows(X, B, first * lanes, count, out, start, stop)
+def _transposed_product(X, B, stride, dim, start, stop):
+    lanes, out = VECTOR // B.itemsize, aligned(dim * stride, B.dtype)
+    for first in range(0, stride // lanes, TILE):
+        count = min(TILE, stride // lanes - first)
+        _scatter_rows(X, B, stride, first * lanes, count, out, start, stop)
     return out
 
 
@@ -104,7 +101,8 @@ def sparse_product(X, B):
     """`S @ B * X.scale` for a sparse S given by its rows."""
     out = np.empty((X.indptr.size - 1, B.shape[1]), dtype=B.dtype)
     wide = padded(B, B.dtype.type(X.scale))
-    threads.map_chunks(lambda i, j: _sparse_product(X, wide, out, i, j), balanced(X, B.shape[1]))
+    flat, stride = wide.ravel(), wide.shape[1]
+    threads.map_chunks(lambda i, j: _sparse_product(X, flat, stride, out, i, j), balanced(X, B.shape[1]))
     return out
 
 
@@ -112,8 +110,9 @@ def transposed_product(X, B, dim):
     """`S' @ B * X.scale` for a sparse S of `dim` columns, given by its rows: so few columns that every task can have a
     product of its own in its cache, see `is_narrow`."""
     wide = padded(B, B.dtype.type(X.scale))
-    parts = threads.map_chunks(lambda i, j: _transposed_product(X, wide, dim, i, j), balanced(X, B.shape[1]))
-    return np.ascontiguousarray(threads.added(parts)[:, : B.shape[1]])
+    flat, stride = wide.ravel(), wide.shape[1]
+    parts = threads.map_chunks(lambda i, j: _transposed_product(X, flat, stride, dim, i, j), balanced(X, B.shape[1]))
+    return np.ascontiguousarray(threads.added(parts).reshape(dim, stride)[:, : B.shape[1]])
 
 
 def is_narrow(dim, rank, itemsize):

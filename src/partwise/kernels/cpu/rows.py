@@ -103,14 +103,14 @@ def room_for(X, panel, rank, n):
         H = aligned(rank * stride, B.dtype)
     weighted = X.weights.size > 0 or (panel.whole and not X.full and X.unlisted != 1)
     m = aligned(length if weighted else 0, B.dtype)
-    row = Row(aligned(length, B.dtype), m, aligned(length, B.dtype), X.indices, aligned(3, INT))
+    row = Row(aligned(length, B.dtype), m, aligned(length, B.dtype), X.indices, aligned(np.int64(3), INT))
     return Panel(B, panel.dim, panel.width, H, stride, panel.whole), row, length
 
 
 @maker
 def no_parts(rank, dtype):
     """An empty list with room for all components."""
-    return Used(aligned(rank, INT), aligned(rank, INT), aligned(rank, dtype), aligned(1, INT))
+    return Used(aligned(rank, INT), aligned(rank, INT), aligned(rank, dtype), aligned(np.int64(1), INT))
 
 
 @maker
