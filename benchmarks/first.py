@@ -31,7 +31,7 @@ QUICK = {
     "the same by `pw.NMF`": "NMF(5).fit(X)",
 }
 OTHERS = {
-    "the same in single precision": "factorize(X.astype(np.float32), 5)",
+    "an array in single precision, least squares": "factorize(X.astype(np.float32), 5)",
     "a sparse matrix, least squares": "factorize(S, 5)",
     "an array with missing entries, least squares": "factorize(np.where(X > 0.9, np.nan, X), 5, missing='nan')",
     "an array, KL": "factorize(X, 5, loss='kl')",

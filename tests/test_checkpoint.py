@@ -53,6 +53,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 def same(A, B):
     return (
         all(map(np.array_equal, A.factors, B.factors))
+        and A.status == B.status
         and A.objectives == B.objectives
         and [record._replace(time=0) for record in A.history] == [record._replace(time=0) for record in B.history]
     )
@@ -204,7 +205,17 @@ def test_every_solver_ends_where_its_error_hardly_falls(solver, tmp_path):
     assert same(run(resume=tmp_path / "run.partwise", **ending), first)
 
 
-@pytest.mark.parametrize("ending", [{"tol": 1e-3, "max_iter": 500}, {"target": 12.0}, {"target": 1e6}, {"ftol": 1e-2}])
+OVER = [
+    {"tol": 1e-3, "max_iter": 500},
+    {"target": 12.0},
+    {"target": 1e6},
+    {"target": 1e6, "solver": "admm"},
+    {"ftol": 1e-2},
+    {"ftol": 1e-2, "tol": 1e9},  # both rules hold
+]
+
+
+@pytest.mark.parametrize("ending", OVER, ids=str)
 def test_a_run_that_was_over_is_over(ending, tmp_path):
     path = tmp_path / "run.partwise"
     first = run(checkpoint=path, **ending)

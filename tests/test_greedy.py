@@ -556,8 +556,8 @@ def test_a_start_with_all_parts_leaves_nothing_to_find():
         assert pw.factorize(X, 4, solver="greedy", init="random", random_state=0).path == ()
 
 
-def test_a_part_that_vanishes_in_the_last_rounds_stays_zero():
-    """The state of these rounds is as large as before."""
+def test_superfluous_parts_do_not_upset_the_last_rounds():
+    """The state of these rounds keeps its size where a part vanishes."""
     with pytest.warns(UserWarning):
         result = pw.factorize(np.outer(*np.ones((2, 20))), 4, solver="greedy", init="random", random_state=0)
     assert result.rank == 4 and np.all(np.isfinite(result.W))

@@ -14,6 +14,7 @@ from partwise.data import as_data
 from partwise.data.observed import observed
 from partwise.kernels import threads
 from partwise.kernels.cpu.expansion import blas_tasks
+from partwise.kernels.records import Chosen
 from partwise.losses import KL
 from partwise.problem import pose
 from partwise.solvers import Newton, SharedNewton, shared_newton
@@ -236,26 +237,46 @@ def test_rows_with_much_to_gain_are_seen():
     assert shared_newton.far_off(s.NonNegative(), A, slope, curvature).tolist() == [3, 30]
 
 
+OWN = {
+    "ridge": s.NonNegative() & s.L2(3.0),
+    "l1": s.NonNegative() & s.L1(4.0),
+    "bounds": s.Box(0.1, 0.7),
+}
+
+
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("mode", [0, 1])
-def test_rows_go_to_the_minimum_of_their_own_expansion(mode, store):
+@pytest.mark.parametrize("stated", OWN)
+def test_rows_go_to_the_minimum_of_their_own_expansion(stated, mode, store):
     """By BLAS where all entries are listed, row by row elsewhere."""
-    ridge = 3.0
-    structure = s.NonNegative() & s.L2(ridge)
+    structure, factors = OWN[stated], tuple(np.clip(A, 0.1, 0.7) for A in FACTORS)
     problem = pose(as_data(store(X)), KL(), (structure, structure), RANK)
-    state = SharedNewton().init(problem, FACTORS, 0.0, np.random.RandomState(0))
+    state = SharedNewton().init(problem, factors, 0.0, np.random.RandomState(0))
     SharedNewton().look(problem, state, mode)
     rows = np.array([1, 5, 6])
     found = shared_newton.own_step(problem, state, mode, rows)
-    A, B, Y = FACTORS[mode], FACTORS[1 - mode], X if mode == 0 else X.T
+    A, B, Y = factors[mode], factors[1 - mode], X if mode == 0 else X.T
+    entries, ridge = structure.elementwise, float(structure.ridge)
+    low, high = (0.1, 0.7) if stated == "bounds" else (0.0, np.inf)
     for row, new in zip(rows, found, strict=True):
         y = B @ A[row]
-        slope = B.T @ (1 - Y[row] / y) + ridge * A[row]
+        slope = B.T @ (1 - Y[row] / y) + ridge * A[row] + entries.l1
         H = (B * (Y[row] / y**2)[:, None]).T @ B + ridge * np.eye(RANK)
 
         def model(w, a=A[row], slope=slope, H=H):
             return slope @ (w - a) + 0.5 * (w - a) @ H @ (w - a)
 
-        best = minimize(model, A[row], bounds=[(0, None)] * RANK, tol=1e-14)
+        best = minimize(model, A[row], bounds=[(low, high)] * RANK, tol=1e-14)
         assert model(new) == pytest.approx(best.fun, rel=1e-3)
-        assert np.all(new >= 0)
+        assert np.all((new >= low) & (new <= high))
+
+
+def test_hessians_of_some_rows_are_those_of_all():
+    """By BLAS, and row by row, in single precision too."""
+    for dtype, close in ((np.float64, 1e-12), (np.float32, 1e-5)):
+        factors = tuple(A.astype(dtype) for A in FACTORS)
+        data, of = as_data(X.astype(dtype)), kernels.of(factors[0])
+        (every,), _ = data.map(of.hessians, factors, 0, KL().of_entry)
+        (some,), _ = data.map(of.hessians, factors, 0, KL().of_entry, Chosen(np.array([0, 7, 29])))
+        assert some.dtype == dtype
+        assert np.allclose(some, every[[0, 7, 29]], rtol=close)

@@ -130,7 +130,7 @@ def partwise(contest: Contest, W: np.ndarray, H: np.ndarray, solver="auto") -> I
 def iterations(judge: Problem, start: Factors, solver) -> Iterator[Callable[[], Factors]]:
     """Those of a solver, from factors in the user's units."""
     problem = judge.normalized()
-    chosen, _ = registry.choose(problem, solver)
+    chosen = registry.choose(problem, solver)[0].variant(0, informed=False)
     with problem.data.working():
         state = chosen.init(problem, problem.from_user(start), 0.0, checked_random_state(0))
         while True:

@@ -17,7 +17,7 @@ from ..registry import INITS
 from ..result import Result
 from ..result.plots.parts import check_image_shape
 from ..result.provenance import differences
-from .arguments import NUMBER, SCALES, SECONDS, WHOLE, HelpFormatter, scale
+from .arguments import AT_LEAST_0, NUMBER, SCALES, SECONDS, WHOLE, HelpFormatter, scale
 from .deliver import checked_new_file, checked_output, deliver
 from .options import (
     add_counts,
@@ -83,7 +83,7 @@ def add_start(fit_: argparse.ArgumentParser) -> None:
     fit_.add_argument("--target", type=NUMBER, metavar="F", help="stop at this objective")
     fit_.add_argument(
         "--ftol",
-        type=NUMBER,
+        type=AT_LEAST_0,
         metavar="SHARE",
         help="stop where ten iterations lower the error by no more than this share of that of the start",
     )

@@ -244,7 +244,7 @@ class MiniBatchNMF(NMF):
         names = ("init", "beta_loss", "tol", "max_iter", "random_state", "alpha_W", "alpha_H", "l1_ratio", "verbose")
         rank = X.shape[1] if self.n_components == "auto" else self.n_components
         settings = {name: getattr(self, name) for name in names}
-        model = NMF(rank, solver="mu", missing=None, **settings)
+        model = NMF(rank, solver="mu", ftol=0.0, missing=None, **settings)
         found = model.fit_transform(X, W=W, H=H)
         self._keep(Statistics(steps=model.n_iter_), np.ascontiguousarray(model.components_.T), model.n_iter_)
         self.n_iter_, self.reconstruction_err_ = model.n_iter_, model.reconstruction_err_

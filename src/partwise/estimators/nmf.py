@@ -87,8 +87,8 @@ class NMF(MatrixModel):
         Whether to order parts by their norm.
     target, ftol, time_limit : float, optional
         An objective at which to stop; the fall of the error in ten iterations, as a share of the error of the start,
-        below which `fit` ends (None: `tol` for solver="mu", as in scikit-learn, else 0); and seconds for `fit` to run
-        at most. With n_components="auto" for its last fit.
+        below which `fit` ends (None: `tol` for solver="mu", as in scikit-learn, which 0 all but switches off, else no
+        such limit); and seconds for `fit` to run at most. With n_components="auto" for its last fit.
     progress : bool or None
         Whether to draw a bar on standard error. None: if it is a terminal or a notebook.
     callbacks : sequence of callables

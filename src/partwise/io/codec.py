@@ -31,6 +31,7 @@ FORMER: dict[str, str | None] = {
     "Certificate.dead_parts": "Certificate.zero_components",
     "Certificate.unsettled": "Certificate.n_suboptimal",
     "Growth": "GreedyState",
+    "Momentum.resting": "Momentum.rest",
     "Outcome.likeness": None,
     "Rung": "PathStep",
     "structure All": "structure Intersection",

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from ..checks import NUMBER, POSITIVE_INT, Rule, is_number
 from ..kernels.compiling import compile_seconds
 
+TOLERANCE = Rule("a number >= 0", lambda value: is_number(value) and 0 <= value < math.inf)
 RULES = {
     "max_iter": POSITIVE_INT | None,
-    "tol": Rule("a number >= 0", lambda value: is_number(value) and 0 <= value < math.inf),
+    "tol": TOLERANCE,
     "target": NUMBER | None,
-    "ftol": Rule("a number >= 0", lambda value: is_number(value) and 0 <= value < math.inf) | None,
+    "ftol": TOLERANCE | None,
     "time_limit": Rule("a number of seconds > 0", lambda value: is_number(value) and value > 0) | None,
 }
 
@@ -37,7 +38,8 @@ class Limits:
                 raise ValueError(f"{name} must be {rule.says}; got {getattr(self, name)!r}")
 
     def reached(self, objective: float) -> bool:
-        """Whether it is the target, up to rounding: what one run reports, another can be told to reach."""
+        """Whether it is the target, up to the rounding of double precision: what one run reports, another can be told
+        to reach."""
         return self.target is not None and objective <= self.target + ROUNDING * abs(self.target)
 
 

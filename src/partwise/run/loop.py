@@ -138,8 +138,8 @@ class StartRun:
             self.monitor.continue_from(snapshot)
             self.remember()
             over = snapshot.status if snapshot.status in OVER else None  # other reasons may no longer hold
-            self.verdict = self.monitor.enough() or over
-            return self.end(self.verdict) if self.verdict else self.go_on()
+            self.verdict = over or self.monitor.enough()
+            return self.go_on()
 
     def go_on(self) -> Run:
         """Iterate until there is a reason to stop."""
@@ -149,7 +149,7 @@ class StartRun:
             with interrupts.exposed():  # a start may have been left early
                 interrupts.check()
             if self.verdict:
-                return self.finish(self.verdict)
+                return self.end(self.verdict)
             for n_iter in range(self.monitor.history[-1].n_iter + 1, max_iter + 1):
                 with interrupts.exposed():
                     interrupts.check()

@@ -82,7 +82,8 @@ class SharedNewton(Newton):
 
     def prefer(self, problem):
         score, _ = super().prefer(problem)
-        if problem.data.complete and problem.rank >= SEVERAL and problem.data.density >= FULL:
+        full = problem.data.complete and problem.data.density >= FULL
+        if full and problem.rank >= SEVERAL and not problem.separable:
             score = max(score, 2.8)  # above Newton coordinate descent
         better = 0.1 if problem.data.complete else -0.1  # measured: products by BLAS, and what the Hessians share
         return score + better, "Newton's method on whole rows with one Hessian for all, up to scales"
@@ -145,20 +146,18 @@ class SharedNewton(Newton):
             return super().update(problem, mode, state, rows)
         A, structure, known = state.points[mode], problem.structures[mode], state.expansions[mode]
         slopes = known.slopes(A)
-        factor = at_best_scale(problem, state, mode, shared_step(problem, state, mode, *slopes))
         if state.objective == np.inf:
             factor = self.multiplicative(problem, mode, state)
         else:
-            self.mend(problem, mode, state, factor)
+            factor = at_best_scale(problem, state, mode, shared_step(problem, state, mode, *slopes))
+            self.mend(problem, mode, state, factor, slopes)
         return Update(factor, problem.relative_gain(structure.gains(A, *slopes)))
 
-    def mend(self, problem: Problem, mode: int, state: SharedState, factor: np.ndarray) -> None:
+    def mend(self, problem: Problem, mode: int, state: SharedState, factor: np.ndarray, slopes: tuple) -> None:
         """Rows that are far from their optimum, and those that a step made worse where these are looked for, get a step
         with the Hessian of their own; those that even this makes worse, one of `Newton`, which is held back."""
-        A, structure = state.points[mode], problem.structures[mode]
-        known: Any = state.expansions[mode]
         worse = partial(self.worse, problem, mode, state, factor)
-        rows = worse() if state.careful else far_off(structure, A, *known.slopes(A))
+        rows = worse() if state.careful else far_off(problem.structures[mode], state.points[mode], *slopes)
         if rows.size:
             factor[rows] = own_step(problem, state, mode, rows)
         if rows.size and state.careful and (rows := worse()).size:

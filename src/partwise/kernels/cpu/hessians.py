@@ -5,6 +5,7 @@ Of a symmetric matrix the lower triangle is kept, packed, row after row: rank (r
 """
 
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -12,14 +13,14 @@ from .. import threads
 from ..records import EntryLoss
 from .base import INT, aligned, best_for, bounds_of, compiled, gain, helper, update_of
 from .divergences import split
-from .expansion import _split_rows, in_blocks
+from .expansion import IN_CACHE, _split_rows, in_blocks
 from .newton import Tiles, _curvatures
 from .own_grams import NOTHING
 from .panels import counts_by_itself, panel_of, tasks
 from .rows import gather_panel, longest_of, no_parts, read_row, room_for, take_parts, weigh
 from .simd import TILE
 
-NO_LOSSES = np.empty(0)
+NONE = np.empty(0)  # no losses are wanted
 
 
 @helper
@@ -59,30 +60,33 @@ def _hessians(X, A, panel, loss, rows, out, start, stop):
                 place += 1
 
 
-def block_hessians(X, A, H, loss, rows, out, start, stop):
-    """`_hessians` for data `in_blocks`, H = B': the product of a matrix with its transpose, by BLAS, for each row."""
-    rank, width = H.shape
-    lower, weighted = np.tril_indices(rank), np.empty_like(H)
-    rest, other, second = (np.empty((1, width), A.dtype) for _ in range(3))
+def block_hessians(X, A, B, loss, rows, out, start, stop):
+    """`_hessians` for data `in_blocks`, by BLAS: products of as much of B as stays in the cache."""
+    (width, rank), slices = B.shape, threads.in_chunks(len(B), -(-B.size // IN_CACHE))
+    lower, (first, other, second) = np.tril_indices(rank), (np.empty((1, width), A.dtype) for _ in range(3))
     for t in range(start, stop):
-        i = rows[t]
-        x = X.values[i * width : (i + 1) * width]
-        _split_rows(x, X.scale, A[i : i + 1] @ H, loss, rest, other, second, NO_LOSSES)
-        np.multiply(H, np.sqrt(second), out=weighted)
-        out[t] = (weighted @ weighted.T)[lower]
+        i, total = rows[t], np.zeros((rank, rank), A.dtype)
+        x, y = X.values[i * width : (i + 1) * width], A[i : i + 1] @ B.T
+        _split_rows(x, X.scale, y, loss, first, other, second, NONE)
+        roots = np.sqrt(second[0])[:, None]
+        for low, high in pairwise(slices):
+            weighted = B[low:high] * roots[low:high]
+            total += weighted.T @ weighted
+        out[t] = total[lower]
 
 
 def hessians(X, A, others, loss, rows=None):
     """`sum_j d''(x_j, y_j) h_j h_j'` of each row, or of some, by its weights and of the convex part, packed."""
     B, rank, whole = others.B, A.shape[1], counts_by_itself(X, loss.beta)
-    rows = np.arange(len(A)) if rows is None else rows
-    boundaries = tasks(X, B, whole, rows, rank * (rank + 16) // 4)
-    out = np.empty((rows.size, rank * (rank + 1) // 2), A.dtype)
-    if in_blocks(X):
-        H = np.ascontiguousarray(B.T)
-        threads.map_chunks(partial(block_hessians, X, A, H, loss, rows, out), boundaries)
+    chosen = np.arange(len(A)) if rows is None else rows
+    boundaries = tasks(X, B, whole, chosen, rank * (rank + 16) // 4)
+    out = np.empty((chosen.size, rank * (rank + 1) // 2), A.dtype)
+    if rows is not None and in_blocks(X):  # a few rows are not worth compiling a kernel
+        work = partial(block_hessians, X, A, B, loss, chosen, out)
     else:
-        threads.map_chunks(partial(_hessians, X, A, panel_of(X, B, whole), loss, rows, out), boundaries)
+        work = partial(_hessians, X, A, panel_of(X, B, whole), loss, chosen, out)
+    with np.errstate(over="ignore", invalid="ignore"):  # where the model is near 0 under entries of X
+        threads.map_chunks(work, boundaries)
     return (out,), ()
 
 

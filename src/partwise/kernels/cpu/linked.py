@@ -24,6 +24,11 @@ NEEDLESS = InlineClosureLikes, InlineOverloads, NopythonRewrites
 BITCODE = "linked"  # the kind of serialized code, beside those of Numba's
 
 
+def effort_allowed() -> int:
+    """`EFFORT`, or less where NUMBA_OPT says so."""
+    return min(EFFORT, int(vars(config)["OPT"]))
+
+
 class Quick(JITCodeLibrary):
     """Code that is optimised with little effort, and without unrolling loops: those that take the time are written that
     way. The steps are Numba's; each of them mattered to the speed of some kernel."""
@@ -36,14 +41,14 @@ class Quick(JITCodeLibrary):
 
     def _optimize_functions(self, module):
         module.data_layout = self._codegen._data_layout
-        builder = self._builder(EFFORT)
+        builder = self._builder(effort_allowed())
         passes = builder.getFunctionPassManager()
         for function in module.functions:
             if not function.is_declaration:
                 passes.run(function, builder)
 
     def _optimize_final_module(self):
-        for effort in (0, EFFORT):
+        for effort in (0, effort_allowed()):
             builder = self._builder(effort)
             passes = builder.getModulePassManager()
             if effort == 0:  # to put functions into those that call them, and find what counts references for nothing
