@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import partwise as pw
-from partwise import registry
+from partwise import estimators, registry
 from partwise.datasets import make_parts
 from partwise.io.fingerprint import LARGE, fingerprint
 from partwise.kernels import cpu, threads
@@ -64,7 +64,7 @@ def test_an_iteration_takes_ten_calls_of_kernels(monkeypatch, store):
 def test_an_estimator_looks_at_X_once(monkeypatch, store):
     looks = [
         counted(monkeypatch, module, "checked_data")
-        for module in (pw.estimators.base, pw.data.observed, pw.result.transform)
+        for module in (estimators.base, pw.data.observed, pw.result.transform)
     ]
     summaries = counted(monkeypatch, cpu, "summary", "unit_sums", "transpose")
     pw.NMF(4, init="random", random_state=0, max_iter=3, tol=0).fit(STORED[store])

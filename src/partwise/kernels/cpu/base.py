@@ -15,10 +15,12 @@ import numpy as np
 
 from ..records import Box
 from .cache import compiler
+from .linked import Compiler
 from .simd import LINE, VECTOR, WAY
 
 compiled, helper = compiler(WAY), compiler(WAY, inner=True)
 maker = compiler(WAY, inner=True, _nrt=True)  # a helper that returns arrays
+unrolled = compiler(WAY, pipeline_class=Compiler)  # with all effort: loops over a few lanes are unrolled
 inlined = compiler(WAY, inner=True, forceinline=True)  # a helper in the innermost of many calls with many arrays
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .. import threads
-from .base import compiled
+from .base import unrolled
 
 LANES = 8  # sums side by side, which fill a vector register
 CHUNK = 1 << 17  # words of 8 bytes of a task
@@ -11,7 +11,7 @@ ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: bits spread o
 HALF = np.uint64(32)
 
 
-@compiled
+@unrolled
 def _digest(words, out):
     """Word after word into its lane: `h = (h ^ word) ODD`, its halves exchanged by a shift. Each step is one to one, in
     the word and in h, so that two arrays which differ in one word never end alike."""
