@@ -25,9 +25,9 @@ test-all: $(VENV)/dev
 	$(RUN) pytest $(PLUGINS) $(WORKERS) -m "slow or not slow"
 
 # every table and picture, in about an hour; goes on where it was stopped. nn-fac is a peer in the race; the rest
-# runs without it
+# runs without it. It asks for an old TensorLy, and runs with the one that tensors are compared with
 bench: $(VENV)/dev
-	-$(RUN) pip install --quiet --disable-pip-version-check nn-fac
+	-$(RUN) pip install --quiet --disable-pip-version-check --no-deps nn-fac
 	$(RUN) benchmarks all --write
 
 lint: $(VENV)/dev
