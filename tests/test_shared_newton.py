@@ -215,7 +215,7 @@ def test_a_row_of_tiny_numbers_comes_to_scale_without_overflow():
 
 @pytest.mark.parametrize(
     ("rank", "zeros", "taken"),
-    [(9, 0.0, "NewtonKL"), (10, 0.0, "SharedNewton"), (10, 0.5, "NewtonKL"), (20, 0.5, "SharedNewton")],
+    [(19, 0.0, "NewtonKL"), (20, 0.5, "SharedNewton"), (20, 0.9, "NewtonKL")],
 )
 def test_auto_takes_it_from_as_many_parts_as_pay(rank, zeros, taken):
     rng = np.random.default_rng(0)

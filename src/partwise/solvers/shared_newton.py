@@ -20,7 +20,6 @@ from .newton import Newton
 SWEEPS, EPS = 10, 5e-3
 FAR = 8  # times what rows can gain on average: those that can gain more have steps of their own
 CAREFUL, LONGEST = 3, 48  # iterations that look at every row, at the beginning and after a failure, more after several
-SEVERAL, FULL = 10, 2 / 3  # parts, and a share of entries that are not 0, from which on this was the fastest measured
 BETA, MOST = 0.3, 0.4  # of extrapolation, at the beginning and at most: more failed every ninth iteration
 
 
@@ -82,9 +81,6 @@ class SharedNewton(Newton):
 
     def prefer(self, problem):
         score, _ = super().prefer(problem)
-        full = problem.data.complete and problem.data.density >= FULL
-        if full and problem.rank >= SEVERAL and not problem.separable:
-            score = max(score, 2.8)  # above Newton coordinate descent
         better = 0.1 if problem.data.complete else -0.1  # measured: products by BLAS, and what the Hessians share
         return score + better, "Newton's method on whole rows with one Hessian for all, up to scales"
 
@@ -206,7 +202,7 @@ def at_best_scale(problem: Problem, state: State, mode: int, A: np.ndarray) -> n
     X have, but for penalties. Where a step is much too long, that is most of what is wrong with it."""
     if not problem.data.complete:
         return A
-    sums = kernels.of(A).column_sums(state.points[1 - mode])
+    sums = state.points[1 - mode].sum(axis=0, dtype=np.float64)
     scales = RowScales(problem.data.row_sums(mode, 1.0), sums, float(problem.structures[mode].ridge))
     return kernels.of(A).rescaled(A, state.boxes[mode], scales)
 
