@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 
 from partwise import registry
@@ -58,6 +58,8 @@ def line(row: Row, contest: Contest, heats: list[Heat], goal: int) -> list:
     name = next(name for name, make in registry.SOLVERS.items() if make() == chosen)
     loss = registry.resolve("loss", row.loss)
     about = [row.name, contest.size, contest.rank, loss.__class__.__name__, f"{goal} iterations"]
+    if row.asked_last and goal == row.iterations[-1]:
+        row = replace(row, asked=row.asked_last)
     return [*about, *outcome(row, heats), f"`{name}`"]
 
 
