@@ -62,7 +62,8 @@ def written(outcomes: list[Outcome]) -> str:
     ]  # fmt: skip
     draw(panels({row.name: found[row.title]["heat"] for row in drawn(found)}), "docs/race.png")
     told = mean([ratio for some in of_texts for ratio in some]) if of_texts else "no data"
-    return f"{rows(HEADER, outcomes)}\n\nGeometric mean over the {len(of_texts)} rows of texts: {told} (asked: 5)."
+    over = f"Geometric mean over the starts of {len(of_texts)} rows of texts, one or two each"
+    return f"{rows(HEADER, outcomes)}\n\n{over}: {told} (asked: 5)."
 
 
 def drawn(found: dict) -> list[Row]:

@@ -82,6 +82,12 @@ def test_a_run_ends_where_its_error_hardly_falls():
     assert "has not converged, and ended where its error hardly fell" in early._repr_html_()
 
 
+def test_a_run_that_is_stationary_where_its_error_hardly_falls_has_converged():
+    result = quiet(X, 4, tol=1e-2, ftol=1e9)
+    assert result.certificate.stationarity <= 1e-2
+    assert result.converged
+
+
 def test_callbacks_see_records_and_cannot_touch_the_run():
     seen = []
 

@@ -314,7 +314,7 @@ class Monitor:
         objective = problem.user_objective(fit + problem.penalty(factors))
         self.history[-1] = last._replace(objective=objective, stationarity=stationarity)
         through = last.stationarity < np.inf  # else the solver was still on its way
-        if status == "max_iter" and last.n_iter > 1 and through and stationarity <= self.limits.tol:
+        if status in ("max_iter", "ftol") and last.n_iter > 1 and through and stationarity <= self.limits.tol:
             status = "converged"
         if status == "converged" and not stationarity <= self.limits.tol:
             status = "stalled"
