@@ -39,6 +39,7 @@ class Data(Summarised, ABC):
     complete = True  # every entry counts, and as much as any other
     natural = 0  # the mode whose rows are at hand, where any will do
     sparse = False  # some zeros are not listed
+    narrowable = False  # there can be a copy in single precision, with which products take half the time
     in_blocks = False  # rows are loaded some at a time, and only `each` gets to see them
     unlisted = 1.0  # what an entry counts that is not listed
 
@@ -140,7 +141,7 @@ class Data(Summarised, ABC):
         """Which rows of X unfolded along `mode` have no entry that counts, (dim,)."""
         return np.zeros(self.shape[mode], bool) if self.complete else self.row_weights(mode) == 0
 
-    def with_values(self, values: np.ndarray) -> Data:
+    def with_values(self, values: np.ndarray) -> Self:
         """Data with other numbers in the places that are listed here, in the order of `listed`, in one piece."""
         raise NotImplementedError
 
@@ -245,6 +246,13 @@ class Data(Summarised, ABC):
     def double(self) -> Self:
         """The same data, computed with in double precision; numbers are converted where they are read."""
         return self if self.dtype == np.float64 else self.variant(dtype=np.dtype(np.float64))
+
+    def single(self) -> Self:
+        """A copy in single precision, with what is known of the whole in double."""
+        (values,) = self.listed()
+        data = self.with_values(values.astype(np.float32)).scaled(self.scale)
+        data.__dict__["summary"] = self.summary
+        return data
 
     def variant(self, **changes: Any) -> Self:
         """Another view of the same stored arrays, with what is known of them whatever the view."""

@@ -25,6 +25,8 @@ class Dense(Data):
 
     array: np.ndarray
 
+    narrowable = True
+
     @classmethod
     def of(cls, X):
         # BLAS takes such an array as it is and would copy anything else at every product

@@ -150,6 +150,19 @@ class Problem:
             tuple(kernels.of(A).astype(A, np.float64) for A in factors)
         )
 
+    @cached_property
+    def in_single(self) -> Problem:
+        """The problem in single precision."""
+        return replace(self, data=self.data.single())
+
+    def taken(self, factors: Factors) -> Factors:
+        """Factors in the type of this problem, within its structures; those of another may be in another precision."""
+        kind = self.data.dtype
+        if all(A.dtype == kind for A in factors):
+            return factors
+        pairs = zip(self.structures, factors, strict=True)
+        return self.tied(tuple(structure.nearest(kernels.of(A).astype(A, kind), 0.0) for structure, A in pairs))
+
     def relative_error(self, factors: Factors) -> float:
         """`(fit / p)^p / size` in double precision: `|X - [[A]]| / |X|` for least squares and L1."""
         return self.relative(self.precise_fit(factors))

@@ -26,6 +26,7 @@ from ..io.fingerprint import fingerprint, functions_in
 from ..problem import Problem
 from ..solvers.base import Solver, check_factors, unlike
 from . import interrupts
+from .course import working_on
 from .records import STATUSES, Snapshot
 
 
@@ -126,7 +127,7 @@ def check_snapshot(snapshot: Snapshot, problem: Problem, solver: Solver) -> None
     if not isinstance(snapshot, Snapshot):
         raise ArchiveError("it is something else")
     check_random(snapshot.random)
-    check_factors(snapshot.factors, problem)
+    check_factors(snapshot.factors, working_on(problem, solver, snapshot.factors))
     check_history(snapshot.history)
     over, best = len(snapshot.objectives), snapshot.best
     if len(snapshot.iterations) != over or (best is None) != (over == 0) or min(snapshot.iterations, default=0) < 0:

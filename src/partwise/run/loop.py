@@ -11,9 +11,10 @@ import numpy as np
 
 from ..errors import warn_unfinished
 from ..init import Init
-from ..problem import Expansion, Factors, Measured, Problem, largest, zero_components
+from ..problem import Expansion, Factors, Measured, Problem, zero_components
 from ..solvers import Solver, Step
 from . import interrupts
+from .course import Course, starting_on, working_on
 from .limits import LAPSE, Clock, Limits
 from .records import OVER, Callback, Record, Run, Snapshot
 
@@ -115,26 +116,31 @@ class StartRun:
     def __init__(self, problem: Problem, solver: Solver, rng: np.random.RandomState, control: Control, earlier: dict):
         self.problem, self.solver, self.rng, self.control = problem, solver, rng, control
         self.earlier = earlier  # what a snapshot says of the starts before this one
-        self.factors: Factors = ()
-        self.state: Any = None
+        self.factors: Factors = ()  # in the precision of the course
+        self.course: Course
         self.monitor = Monitor(problem, control, self.known, solver.rank_is_limit)
         self.consistent: dict[str, Any] = {}
         self.verdict: str | None = None  # why the loop ended, if it did before its iterations were used up
 
     def begin(self, start: Init) -> Run:
-        with self.problem.data.working():
-            self.factors = start(self.problem, self.rng)
-            self.state = self.solver.init(self.problem, self.factors, self.control.limits.tol, self.rng)
-            self.verdict = self.monitor.record(0, self.factors, *self.monitor.look(self.factors))
+        problem, solver, tol = self.problem, self.solver, self.control.limits.tol
+        with problem.data.working():
+            working = starting_on(problem, solver)
+            self.factors = start(working, self.rng)
+            self.course = Course(problem, working, solver, solver.init(working, self.factors, tol, self.rng))
+            found = self.course.look(self.factors) or self.monitor.measure(self.factors)
+            objective = found.fit + working.penalty(self.factors)
+            self.verdict = self.monitor.record(0, self.factors, objective, found.stationarity)
             self.remember()
             return self.go_on()
 
     def resume(self, snapshot: Snapshot) -> Run:
-        with self.problem.data.working():
+        problem, solver, tol = self.problem, self.solver, self.control.limits.tol
+        with problem.data.working():
             self.factors = snapshot.factors
-            self.state = self.solver.restore(
-                self.problem, snapshot.factors, self.control.limits.tol, self.rng, snapshot.state
-            )
+            working = working_on(problem, solver, self.factors)
+            state = solver.restore(working, self.factors, tol, self.rng, snapshot.state)
+            self.course = Course(problem, working, solver, state)
             self.monitor.continue_from(snapshot)
             self.remember()
             over = snapshot.status if snapshot.status in OVER else None  # other reasons may no longer hold
@@ -153,7 +159,7 @@ class StartRun:
             for n_iter in range(self.monitor.history[-1].n_iter + 1, max_iter + 1):
                 with interrupts.exposed():
                     interrupts.check()
-                    step = self.solver.step(self.problem, self.state)
+                    step = self.course.step()
                 self.arrive(n_iter, step)
                 if self.verdict:
                     return self.end(self.verdict)
@@ -171,7 +177,11 @@ class StartRun:
         """Note where a step ended, and tell whoever wants to know."""
         control = self.control
         self.factors, self.monitor.exact = step.factors, None
-        self.verdict = self.monitor.record(n_iter, *step)
+        in_single = self.course.in_single
+        self.verdict = self.monitor.record(n_iter, *step._replace(done=step.done and not in_single))
+        if in_single and self.verdict not in OVER and (step.done or self.course.is_spent(self.monitor.history)):
+            self.course.widen()
+            self.factors = self.course.state.factors
         self.remember()
         if control.show:
             control.show(len(self.earlier["objectives"]), self.monitor.history[-1])
@@ -181,18 +191,18 @@ class StartRun:
     def end(self, status: str) -> Run:
         """The end of a run that was not interrupted: the solver may have better factors for it."""
         with interrupts.finishing():
-            better = None if status in OVER else self.solver.close(self.problem, self.state)
+            better = None if status in OVER else self.solver.close(self.course.working, self.course.state)
         if better is not None:
             self.factors, self.monitor.exact = better, None
         return self.finish(status)
 
     def finish(self, status: str) -> Run:
         with interrupts.finishing():
-            details = self.solver.details(self.problem, self.state)
+            details = self.solver.details(self.course.working, self.course.state)
             return replace(self.monitor.finish(self.factors, status), details=details)
 
     def known(self, factors: Factors) -> dict[int, Expansion]:
-        return self.solver.known(self.problem, self.state, factors)
+        return self.course.known(factors)
 
     def remember(self) -> None:
         """Keep the last consistent state, so that Ctrl-C in mid-step loses only that step."""
@@ -201,7 +211,7 @@ class StartRun:
             self.consistent = {
                 "random": self.rng.get_state() if drawn else self.consistent["random"],
                 "factors": tuple(self.factors),
-                "state": self.solver.kept(self.state),
+                "state": self.solver.kept(self.course.state),
                 "correction": self.monitor.correction,
                 "latest": self.monitor.history[-1],  # the lines before it do not change
             }
@@ -231,19 +241,10 @@ class Monitor:
         self.history, self.correction = list(snapshot.history), snapshot.correction
         self.begin -= self.history[-1].time
 
-    def look(self, factors: Factors) -> tuple[float, float]:
-        """Objective and stationarity of a start, the latter as far as the solver knows it anyway: a step does not tell
-        more of the factors it ends with either."""
-        problem, known = self.problem, self.known(factors)
-        if not known:
-            return self.measure(factors)
-        found = [problem.stationarity_of(factors, mode, expansion) for mode, expansion in known.items()]
-        return problem.fit(factors, *next(iter(known.items()))) + problem.penalty(factors), largest(found)
-
-    def measure(self, factors: Factors) -> tuple[float, float]:
-        """Objective and stationarity, computed afresh."""
-        self.exact = self.measured(factors)
-        return self.exact.fit + self.problem.penalty(factors), self.exact.stationarity
+    def measure(self, factors: Factors) -> Measured:
+        """The loss and the stationarity, computed afresh."""
+        self.exact = self.measured(self.problem.taken(factors))
+        return self.exact
 
     def measured(self, factors: Factors) -> Measured:
         if self.partly:
@@ -262,7 +263,7 @@ class Monitor:
             )
         converged = False
         if n_iter > 1 and (done or self.look_is_due(n_iter, stationarity)):
-            _, exact = self.measure(factors)
+            exact = self.measure(factors).stationarity
             ratio = exact / stationarity if stationarity > 0 else 1.0
             self.correction = max(ratio, SLACK) if math.isfinite(ratio) else 1.0
             stationarity, converged = exact, exact <= self.limits.tol
@@ -309,8 +310,9 @@ class Monitor:
     def finish(self, factors: Factors, status: str) -> Run:
         """The last line of the history gets the numbers of the factors that are given out, in double precision."""
         problem, last, reached = self.problem, self.history[-1], factors
-        factors = problem.as_told(reached)
-        fit, stationarity = self.exact if self.exact and factors is reached else self.measured(factors)
+        posed = problem.taken(reached)
+        factors = problem.as_told(posed)
+        fit, stationarity = self.exact if self.exact and factors is posed else self.measured(factors)
         objective = problem.user_objective(fit + problem.penalty(factors))
         self.history[-1] = last._replace(objective=objective, stationarity=stationarity)
         through = last.stationarity < np.inf  # else the solver was still on its way
@@ -324,7 +326,7 @@ class Monitor:
         """Whether a callback wants the run to end, or failed, which ends it too."""
         if not self.control.callbacks or self.failure:
             return False
-        view = self.problem.to_user(factors)  # copies: a callback cannot touch the run
+        view = self.problem.to_user(self.problem.taken(factors))  # copies: a callback cannot touch the run
         for A in view:
             if isinstance(A, np.ndarray):
                 A.flags.writeable = False

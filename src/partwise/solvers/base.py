@@ -116,6 +116,14 @@ class Solver(ABC):
             raise ArchiveError(f"the checkpoint holds a state of {type(self).__name__} that is not valid: {fault}")
         return kept
 
+    def begins_in_single(self, problem: Problem) -> bool:
+        """Whether a run begins in single precision, which it leaves where rounding shows; it has `widened` then."""
+        return False
+
+    def widened(self, problem: Problem, state: Any) -> Any:
+        """The state in double precision, `problem` being the one posed. It has `factors`."""
+        raise NotImplementedError
+
     def known(self, problem: Problem, state: Any, factors: Factors) -> dict[int, Expansion]:
         """Expansions of the loss around these factors that it has, or needs for its next step, by mode: they save the
         loop, which measures the factors, products with X."""

@@ -8,7 +8,7 @@ which come from work that the updates need anyway.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,6 +22,9 @@ from ..structures import Structure
 from .base import Solver, Step, feasible
 from .exact_rows import dependent, least_squares_rows
 
+# With so many nonzeros a run begins in single precision: fewer gain nothing, and of more the copy takes a gigabyte.
+SINGLE = 1 << 17, 1 << 28
+FAR = 100  # a power of two so large is a unit in which squares may not fit in single precision
 ALONE = 20  # rounds over a row that has its own Gram matrix, where the other factors are held
 
 
@@ -152,6 +155,12 @@ class BlockDescent(Solver):
             stationarity=[0.0] * len(factors),
         )
 
+    def widened(self, problem, state):
+        fresh = self.init(problem, problem.taken(state.factors), state.tol, state.rng)
+        changed = {name: getattr(fresh, name) for name in ("factors", *state.transient)}
+        points, origins = (list(problem.taken(factors)) for factors in (state.points, state.origins))
+        return replace(state, points=points, origins=origins, **changed)
+
     def known(self, problem, state, factors):
         """Least squares is known in the first factor at the start, in the last one after a step that was accepted. What
         a solver expands in a way of its own may be something else."""
@@ -269,6 +278,13 @@ def complete_only(solver: Solver, problem: Problem) -> str | None:
         return None
     name = type(solver).__name__
     return f"{name} needs data without missing entries, in which all count alike: leave the solver out, or fill them in"
+
+
+def pays_in_single(problem: Problem) -> bool:
+    """Whether an alternation on this problem takes much less time in single precision than in double."""
+    data, (fewest, most) = problem.data, SINGLE
+    fits = data.narrowable and data.dtype == np.float64 and abs(problem.objective_exponent) <= FAR
+    return fits and len(problem.modes) > 1 and fewest <= data.n_nonzeros <= most
 
 
 class Sweeps(NamedTuple):

@@ -16,7 +16,7 @@ from ..data.names import factor_names, listed
 from ..losses.expansions import OwnGrams
 from ..problem import Problem
 from .base import require
-from .block import BlockDescent, Momentum, Sweeps, Update, own_rows, quadratic_only
+from .block import BlockDescent, Momentum, Sweeps, Update, own_rows, pays_in_single, quadratic_only
 
 FEWEST = 4  # sweeps over a factor
 SHARE = 2  # one sweep more for so many sweeps' worth of multiplications in the product with X
@@ -111,6 +111,9 @@ class HALS(BlockDescent):
             easy = not self.informed and begins_easily(problem)
             state.momentum = Momentum(AFTER, rest=EASY, brief=True) if easy else Momentum(BETA)
         return state
+
+    def begins_in_single(self, problem):
+        return problem.quadratic and pays_in_single(problem)
 
     def update(self, problem, mode, state, rows):
         A, expansion, inner = state.points[mode], state.expansions[mode], self.inner(problem, mode, state.tol)

@@ -12,7 +12,7 @@ from ..losses.expansions import SecondOrder
 from ..problem import Factors, Problem, largest
 from ..structures import Structure
 from .base import Step
-from .block import Momentum, State, Update, retreat
+from .block import Momentum, State, Update, pays_in_single, retreat
 from .newton import Newton
 
 # over a row, and the share of what its first one moved it at which it has had enough: with 4 and 0.05 it took twice the
@@ -90,6 +90,9 @@ class SharedNewton(Newton):
         if begun.momentum:
             begun.momentum = Momentum(BETA, ceiling=MOST, limit=MOST)
         return SharedState(**vars(begun), losses=[None] * len(factors))
+
+    def begins_in_single(self, problem):
+        return problem.data.complete and pays_in_single(problem)
 
     def step(self, problem, state):
         if problem.separable or not problem.modes:

@@ -1,0 +1,75 @@
+"""A solver on its way: in single precision as far as that goes, where the solver asks for it, then in double precision.
+
+An iteration in single precision moves half as many bytes, and takes little more than half the time. Whether a run has
+converged is judged in double precision all the same, by the problem as posed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..problem import Expansion, Factors, Measured, Problem, largest
+from ..solvers import Solver, Step
+from .records import Record
+
+NOISE = 2.0**-26  # of `size^2`: by how much rounding can hide that the objective falls
+EXACT = 2.0**-16  # of `size^2`: in least squares so small an objective is a difference of numbers that cancel
+
+
+@dataclass
+class Course:
+    """A solver, its state, and the problem that it works on: the one posed, or the same in single precision."""
+
+    problem: Problem  # as posed
+    working: Problem
+    solver: Solver
+    state: Any
+
+    @property
+    def in_single(self) -> bool:
+        return self.working is not self.problem
+
+    def step(self) -> Step:
+        return self.solver.step(self.working, self.state)
+
+    def is_spent(self, history: Sequence[Record]) -> bool:
+        """Whether single precision has done what it can: rounding is too near to what steps gain, or to what is left.
+        Of two steps, since one may be undone because it went too far."""
+        if not self.in_single:
+            return False
+        size, now, user = self.problem.size**2, history[-1].objective, self.problem.user_objective
+        gained = history[-3].objective - now if len(history) > 2 else np.inf
+        return gained <= user(NOISE * size) or (self.problem.quadratic and now <= user(EXACT * size))
+
+    def widen(self) -> None:
+        """Go on in double precision."""
+        self.state = self.solver.widened(self.problem, self.state)
+        self.working = self.problem
+
+    def known(self, factors: Factors) -> dict[int, Expansion]:
+        """What the solver knows of the problem as posed around these factors."""
+        return {} if self.in_single else self.solver.known(self.problem, self.state, factors)
+
+    def look(self, factors: Factors) -> Measured | None:
+        """The loss and the stationarity of a start, the latter as far as the solver knows it anyway: a step does not
+        tell more of the factors it ends with either. None where it knows nothing."""
+        known = self.solver.known(self.working, self.state, factors)
+        if not known:
+            return None
+        found = [self.working.stationarity_of(factors, mode, expansion) for mode, expansion in known.items()]
+        return Measured(self.working.fit(factors, *next(iter(known.items()))), largest(found))
+
+
+def starting_on(problem: Problem, solver: Solver) -> Problem:
+    """The problem that a solver begins with."""
+    return problem.in_single if solver.begins_in_single(problem) else problem
+
+
+def working_on(problem: Problem, solver: Solver, factors: Factors) -> Problem:
+    """The problem that a solver with these factors works on: one that began in single precision may have left it."""
+    first = starting_on(problem, solver)
+    return first if all(A.dtype == first.data.dtype for A in factors) else problem

@@ -1,0 +1,169 @@
+"""Runs that begin in single precision: where they do, and that their results are those of double precision."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import partwise as pw
+from partwise import structures as s
+from partwise.data import as_data
+from partwise.problem import Problem, pose
+from partwise.registry import resolve
+from partwise.run import course
+from partwise.solvers import block
+
+
+def counts(rows=60, columns=40, rank=4, seed=0):
+    planted = pw.datasets.make_parts(rows, columns, rank, noise=0.3, random_state=seed).X
+    return np.random.default_rng(seed).poisson(3 * planted).astype(float)
+
+
+def tensor():
+    rng = np.random.default_rng(0)
+    factors = [rng.gamma(0.5, size=(dim, 3)) for dim in (15, 12, 10)]
+    return np.einsum("ir,jr,kr->ijk", *factors) + 0.1 * rng.random((15, 12, 10))
+
+
+X = counts()
+LITTLE = s.NonNegative() & s.L1(0.3)
+FITS = {
+    "dense": (X, 4, {}),
+    "sparse": (sparse.csr_array(X * (X > 2)), 4, {}),
+    "tensor": (tensor(), 3, {}),
+    "penalised": (X, 4, {"structure_W": LITTLE, "structure_H": s.NonNegative() & s.L2(0.2)}),
+    "bounded": (X / X.max(), 4, {"structure_W": s.Box(0.1, 0.7), "structure_H": s.Box(0, 0.3)}),
+    "KL": (X, 4, {"loss": "kl", "solver": "shared_newton"}),
+    "KL, penalised": (X, 4, {"loss": "kl", "solver": "shared_newton", "structure_H": LITTLE, "structure_W": LITTLE}),
+}
+EACH = pytest.mark.parametrize("name", FITS)
+
+
+@pytest.fixture
+def on_small_data(monkeypatch):
+    monkeypatch.setattr(block, "SINGLE", (1, 1 << 28))
+
+
+@pytest.fixture
+def types(monkeypatch):
+    """Of every step of a run the type that it computes with."""
+    seen = []
+    step = course.Course.step
+
+    def watched(self):
+        seen.append(self.working.data.dtype)
+        return step(self)
+
+    monkeypatch.setattr(course.Course, "step", watched)
+    return seen
+
+
+def fitted(name, **options):
+    data, rank, more = FITS[name]
+    return pw.factorize(data, rank, **{"random_state": 0, "init": "random", "n_init": 1, **more, **options})
+
+
+@EACH
+@pytest.mark.filterwarnings("ignore:Maximum number of iterations")
+def test_runs_begin_in_single_precision_and_end_as_exactly_as_in_double(name, on_small_data, types, monkeypatch):
+    result = fitted(name, tol=1e-7, max_iter=3000)
+    first = types.index(np.dtype(np.float64))
+    assert set(types[:first]) == {np.dtype(np.float32)} and set(types[first:]) == {np.dtype(np.float64)}
+    assert first > 3, "nearly all of it was in double precision"
+    assert result.converged
+    monkeypatch.setattr(block, "SINGLE", (1 << 40, 1 << 41))
+    double = fitted(name, tol=1e-7, max_iter=3000, init=result)
+    assert double.n_iter <= 5 and double.objective == pytest.approx(result.objective, rel=1e-9)
+
+
+@EACH
+@pytest.mark.filterwarnings("ignore:Maximum number of iterations")
+def test_what_a_run_cut_short_in_single_precision_reports_is_exact(name, on_small_data, types):
+    seen = []
+    result = fitted(name, tol=0, max_iter=4, callbacks=[lambda record, factors: seen.append((record, factors))])
+    assert set(types) == {np.dtype(np.float32)}
+    assert all(A.dtype == np.float64 for A in (*result.factors, *seen[1][1]))
+    posed = posed_as(name)
+    assert all(structure.violation(A) == 0 for A, structure in zip(result.factors, posed.structures, strict=True))
+    assert result.history[-1].objective == pytest.approx(posed.objective(result.factors), rel=1e-12)
+    for record, factors in seen:
+        tall = [np.ascontiguousarray(A) for A in factors]
+        assert record.objective == pytest.approx(posed.objective(tall), abs=1e-7 * posed.size**2)
+
+
+def posed_as(name) -> Problem:
+    data, rank, more = FITS[name]
+    stated = [more.get(key) or s.NonNegative() for key in ("structure_W", "structure_H", "others")][: len(data.shape)]
+    return pose(as_data(data), resolve("loss", more.get("loss", "frobenius")), stated, rank)
+
+
+@EACH
+def test_the_objective_never_rises(name, on_small_data):
+    objectives = np.array([record.objective for record in fitted(name, tol=1e-6, max_iter=2000).history])
+    assert np.diff(objectives).max() <= 1e-7 * objectives[0]
+
+
+@EACH
+@pytest.mark.filterwarnings("ignore:Maximum number of iterations")
+def test_bits_do_not_depend_on_the_number_of_threads(name, on_small_data):
+    one, many = (fitted(name, max_iter=30, n_threads=n) for n in (1, 5))
+    assert all(map(np.array_equal, one.factors, many.factors))
+
+
+@pytest.mark.parametrize("name", ["sparse", "KL"])
+@pytest.mark.parametrize("cut", ["in single precision", "where it is left", "in double precision"])
+@pytest.mark.filterwarnings("ignore:Maximum number of iterations")
+def test_a_resumed_run_has_the_same_bits(name, cut, on_small_data, types, tmp_path):
+    options = {"tol": 1e-9, "max_iter": 400}
+    whole = fitted(name, **options)
+    left = types.index(np.dtype(np.float64))
+    at = {"in single precision": left - 3, "where it is left": left, "in double precision": left + 3}[cut]
+    fitted(name, **options, checkpoint=tmp_path / "run", callbacks=[lambda record, _: record.n_iter == at])
+    resumed = fitted(name, **options, resume=tmp_path / "run")
+    assert [r.objective for r in resumed.history] == [r.objective for r in whole.history]
+    assert all(map(np.array_equal, resumed.factors, whole.factors))
+
+
+@pytest.mark.parametrize("cell", [1e200, 1e-200])
+def test_units_without_room_in_single_precision_are_computed_with_in_double(cell, on_small_data, types):
+    fitted("dense", max_iter=2) and types.clear()
+    pw.factorize(X * cell, 4, random_state=0, max_iter=5, tol=0.1)
+    assert set(types) == {np.dtype(np.float64)}
+
+
+def test_large_data_begin_in_single_precision_and_small_ones_do_not(types):
+    large = np.random.default_rng(0).random((400, 400))
+    for rows, kind in ((400, np.float32), (200, np.float64)):
+        types.clear()
+        pw.factorize(large[:rows], 3, random_state=0, max_iter=2, tol=0)
+        assert set(types) == {np.dtype(kind)}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"mask": X > 0}, {"structure_H": s.Fixed(np.ones((4, 40)))}, {"solver": "gcd"}],
+    ids=["holes", "held", "gcd"],
+)
+def test_what_gains_nothing_stays_in_double_precision(options, on_small_data, types):
+    pw.factorize(X, 4, random_state=0, max_iter=2, tol=0, **options)
+    assert set(types) == {np.dtype(np.float64)}
+
+
+def test_entries_that_are_given_stay_as_they_are(on_small_data, types):
+    given = np.full((4, 40), np.nan)
+    given[0] = np.random.default_rng(0).random(40)
+    result = pw.factorize(X, 4, structure_H=s.NonNegative() & s.Fixed(given), random_state=0, max_iter=3, tol=0)
+    assert set(types) == {np.dtype(np.float32)}
+    assert any(np.array_equal(row, given[0]) for row in result.H)
+
+
+def test_the_copy_of_a_sparse_matrix_shares_its_places():
+    data = as_data(FITS["sparse"][0])
+    single = data.single()
+    assert np.shares_memory(single.matrix.indices, data.matrix.indices)
+    assert np.shares_memory(single.turned.indices, data.turned.indices)
+    assert single.turned.dtype == np.float32 and (single.norm2, single.mean) == (data.norm2, data.mean)
+    assert replace(data, source=None).matrix is data.matrix
