@@ -91,7 +91,7 @@ def test_what_a_run_cut_short_in_single_precision_reports_is_exact(name, on_smal
     assert result.history[-1].objective == pytest.approx(posed.objective(result.factors), rel=1e-12)
     for record, factors in seen:
         tall = [np.ascontiguousarray(A) for A in factors]
-        assert record.objective == pytest.approx(posed.objective(tall), abs=1e-7 * posed.size**2)
+        assert record.objective == pytest.approx(posed.objective(tall), abs=1e-6 * posed.size**2)
 
 
 def posed_as(name) -> Problem:
