@@ -93,7 +93,7 @@ def settings_of(row: Row) -> dict[str, Any]:
 def call(row: Row, side: str) -> dict:
     """One whole call of an estimator, after a first one on little data: seconds, and the objective."""
     X, settings = row.load(), settings_of(row)
-    first, again = (timed(SIDES[side](**settings), few(X, settings))[1] for _ in range(2))
+    first, again = (sum(timed(SIDES[side](**settings), little)[1] for little in few(X, settings)) for _ in range(2))
     model = SIDES[side](**settings)
     W, seconds = timed(model, X)
     contest = Contest(row.name, X, settings["n_components"], loss=settings.get("beta_loss", "frobenius"))
@@ -105,9 +105,10 @@ def call(row: Row, side: str) -> dict:
     }
 
 
-def few(X, settings: dict):
-    """Rows for a first call, which reads what was compiled."""
-    return X[: max(60, 2 * settings["n_components"])]
+def few(X, settings: dict) -> list:
+    """Rows for a first call, which reads what was compiled, in both precisions: runs on large data begin in single."""
+    rows = X[: max(60, 2 * settings["n_components"])]
+    return [rows.astype(kind) for kind in (np.float64, np.float32)]
 
 
 def timed(model, X) -> tuple[np.ndarray, float]:
@@ -119,7 +120,8 @@ def timed(model, X) -> tuple[np.ndarray, float]:
 def traced(row: Row) -> list[tuple[float, float]]:
     """Seconds since the call, and objectives, of the iterations of our default call."""
     X, settings = row.load(), settings_of(row)
-    pw.NMF(**settings).fit(few(X, settings))
+    for little in few(X, settings):
+        pw.NMF(**settings).fit(little)
     marks: list[tuple[float, float]] = []
     start = time.perf_counter()
     watch = lambda record, factors: marks.append((time.perf_counter() - start, record.objective))  # noqa: E731

@@ -13,6 +13,8 @@ from sklearn.utils import check_random_state
 from docs import pictures
 from partwise.bench import NEAR, Contest, Curve, Heat, Side, mean, partwise, race, reached, warm_up
 from partwise.init import Random
+from partwise.registry import choose
+from partwise.run.course import starting_on
 
 from . import peers
 from .growth import per_iteration
@@ -100,8 +102,9 @@ def line(row: Row, contest: Contest, heats: list[Heat]) -> list:
 
 
 def products(contest: Contest, repeats: int = 8) -> float:
-    """Seconds of `X H` and `X' W`, as solvers compute them: the median."""
-    problem = contest.problem.normalized()
+    """Seconds of `X H` and `X' W`, as solvers compute them at first: the median."""
+    posed = contest.problem.normalized()
+    problem = starting_on(posed, choose(posed, "auto")[0])
     factors, times = problem.from_user(Random()(contest.problem, check_random_state(0))), []
     with problem.data.working():
         for _ in range(repeats + 2):

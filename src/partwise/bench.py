@@ -26,6 +26,7 @@ from .datasets import make_parts
 from .estimators.sklearn_private import nmf_updates
 from .init import Random
 from .problem import Factors, Problem, pose
+from .run.course import Course, starting_on
 
 ITERATIONS = 200
 PATIENCE = 1.5  # times scikit-learn's time, after which a side that is not there has failed
@@ -132,9 +133,19 @@ def iterations(judge: Problem, start: Factors, solver) -> Iterator[Callable[[], 
     problem = judge.normalized()
     chosen = registry.choose(problem, solver)[0].variant(0, informed=False)
     with problem.data.working():
-        state = chosen.init(problem, problem.from_user(start), 0.0, checked_random_state(0))
+        working, objectives = starting_on(problem, chosen), []
+        state = chosen.init(working, working.from_user(start), 0.0, checked_random_state(0))
+        course = Course(problem, working, chosen, state)
         while True:
-            yield partial(problem.to_user, chosen.step(problem, state).factors)
+            step = course.step()
+            yield partial(in_users_units, problem, step.factors)
+            objectives.append(problem.user_objective(step.objective))
+            if course.is_spent(objectives):
+                course.widen()
+
+
+def in_users_units(problem: Problem, factors: Factors) -> Factors:
+    return problem.to_user(problem.taken(factors))
 
 
 @dataclass
@@ -174,11 +185,13 @@ def race(contest: Contest, seed: int, sides: Mapping[str, Side]) -> Heat:
 
 
 def warm_up(contest: Contest, sides: Mapping[str, Side]) -> None:
-    """Compile what the contest needs: a few steps on a few of its rows."""
-    few = replace(contest, X=contest.X[:50])
-    start = Random()(few.problem, checked_random_state(0))
-    for side in sides.values():
-        record(side(few, *start), few.problem, lambda spent, f, n: n >= 4)
+    """Compile what the contest needs: a few steps on a few of its rows, in single precision too, in which runs on large
+    data begin."""
+    for kind in {np.float32, contest.X.dtype.type}:
+        few = replace(contest, X=contest.X[:50].astype(kind))
+        start = Random()(few.problem, checked_random_state(0))
+        for side in sides.values():
+            record(side(few, *start), few.problem, lambda spent, f, n: n >= 4)
 
 
 def mean(ratios: list[float | None]) -> str:

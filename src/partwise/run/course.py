@@ -14,7 +14,6 @@ import numpy as np
 
 from ..problem import Expansion, Factors, Measured, Problem, largest
 from ..solvers import Solver, Step
-from .records import Record
 
 NOISE = 2.0**-26  # of `size^2`: by how much rounding can hide that the objective falls
 EXACT = 2.0**-16  # of `size^2`: in least squares so small an objective is a difference of numbers that cancel
@@ -36,13 +35,13 @@ class Course:
     def step(self) -> Step:
         return self.solver.step(self.working, self.state)
 
-    def is_spent(self, history: Sequence[Record]) -> bool:
+    def is_spent(self, objectives: Sequence[float]) -> bool:
         """Whether single precision has done what it can: rounding is too near to what steps gain, or to what is left.
-        Of two steps, since one may be undone because it went too far."""
+        Of the last two steps, since one may be undone because it went too far; objectives are the user's."""
         if not self.in_single:
             return False
-        size, now, user = self.problem.size**2, history[-1].objective, self.problem.user_objective
-        gained = history[-3].objective - now if len(history) > 2 else np.inf
+        size, user, now = self.problem.size**2, self.problem.user_objective, objectives[-1]
+        gained = objectives[-3] - now if len(objectives) > 2 else np.inf
         return gained <= user(NOISE * size) or (self.problem.quadratic and now <= user(EXACT * size))
 
     def widen(self) -> None:

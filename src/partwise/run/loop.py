@@ -179,7 +179,8 @@ class StartRun:
         self.factors, self.monitor.exact = step.factors, None
         in_single = self.course.in_single
         self.verdict = self.monitor.record(n_iter, *step._replace(done=step.done and not in_single))
-        if in_single and self.verdict not in OVER and (step.done or self.course.is_spent(self.monitor.history)):
+        objectives = [record.objective for record in self.monitor.history[-3:]]
+        if in_single and self.verdict not in OVER and (step.done or self.course.is_spent(objectives)):
             self.course.widen()
             self.factors = self.course.state.factors
         self.remember()
