@@ -40,11 +40,12 @@ FITS = {
     "KL, penalised": (X, 4, {"loss": "kl", "solver": "shared_newton", "structure_H": LITTLE, "structure_W": LITTLE}),
 }
 EACH = pytest.mark.parametrize("name", FITS)
+pytestmark = pytest.mark.filterwarnings("ignore:Maximum number of iterations", "ignore:.*model of 0")
 
 
 @pytest.fixture
 def on_small_data(monkeypatch):
-    monkeypatch.setattr(block, "SINGLE", (1, 1 << 28))
+    monkeypatch.setattr(block, "LARGE", 1)
 
 
 @pytest.fixture
@@ -67,20 +68,18 @@ def fitted(name, **options):
 
 
 @EACH
-@pytest.mark.filterwarnings("ignore:Maximum number of iterations")
-def test_runs_begin_in_single_precision_and_end_as_exactly_as_in_double(name, on_small_data, types, monkeypatch):
+def test_runs_begin_in_single_precision_and_end_as_exactly_as_in_double(name, on_small_data, types):
     result = fitted(name, tol=1e-7, max_iter=3000)
     first = types.index(np.dtype(np.float64))
     assert set(types[:first]) == {np.dtype(np.float32)} and set(types[first:]) == {np.dtype(np.float64)}
     assert first > 3, "nearly all of it was in double precision"
     assert result.converged
-    monkeypatch.setattr(block, "SINGLE", (1 << 40, 1 << 41))
-    double = fitted(name, tol=1e-7, max_iter=3000, init=result)
+    solver = FITS[name][2].get("solver", "hals")
+    double = fitted(name, tol=1e-7, max_iter=3000, init=result, solver=f"{solver}(single=False)")
     assert double.n_iter <= 5 and double.objective == pytest.approx(result.objective, rel=1e-9)
 
 
 @EACH
-@pytest.mark.filterwarnings("ignore:Maximum number of iterations")
 def test_what_a_run_cut_short_in_single_precision_reports_is_exact(name, on_small_data, types):
     seen = []
     result = fitted(name, tol=0, max_iter=4, callbacks=[lambda record, factors: seen.append((record, factors))])
@@ -107,7 +106,6 @@ def test_the_objective_never_rises(name, on_small_data):
 
 
 @EACH
-@pytest.mark.filterwarnings("ignore:Maximum number of iterations")
 def test_bits_do_not_depend_on_the_number_of_threads(name, on_small_data):
     one, many = (fitted(name, max_iter=30, n_threads=n) for n in (1, 5))
     assert all(map(np.array_equal, one.factors, many.factors))
@@ -115,7 +113,6 @@ def test_bits_do_not_depend_on_the_number_of_threads(name, on_small_data):
 
 @pytest.mark.parametrize("name", ["sparse", "KL"])
 @pytest.mark.parametrize("cut", ["in single precision", "where it is left", "in double precision"])
-@pytest.mark.filterwarnings("ignore:Maximum number of iterations")
 def test_a_resumed_run_has_the_same_bits(name, cut, on_small_data, types, tmp_path):
     options = {"tol": 1e-9, "max_iter": 400}
     whole = fitted(name, **options)
@@ -144,8 +141,8 @@ def test_large_data_begin_in_single_precision_and_small_ones_do_not(types):
 
 @pytest.mark.parametrize(
     "options",
-    [{"mask": X > 0}, {"structure_H": s.Fixed(np.ones((4, 40)))}, {"solver": "gcd"}],
-    ids=["holes", "held", "gcd"],
+    [{"mask": X > 0}, {"structure_H": s.Fixed(np.ones((4, 40)))}, {"solver": "gcd"}, {"solver": "hals(single=False)"}],
+    ids=["holes", "held", "gcd", "asked"],
 )
 def test_what_gains_nothing_stays_in_double_precision(options, on_small_data, types):
     pw.factorize(X, 4, random_state=0, max_iter=2, tol=0, **options)

@@ -25,7 +25,7 @@ class Dense(Data):
 
     array: np.ndarray
 
-    narrowable = True
+    most_in_single = 1 << 28  # the copy takes a gigabyte
 
     @classmethod
     def of(cls, X):

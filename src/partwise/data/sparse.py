@@ -20,7 +20,8 @@ class Sparse(Data):
     unlisted: float = 1.0  # what an entry that is not stored counts
     source: Self | None = None  # data with nonzeros in the same places, which are sorted by columns once
 
-    sparse = narrowable = True
+    sparse = True
+    most_in_single = NARROW_FROM
 
     @classmethod
     def of(cls, X, keep_zeros=False):

@@ -22,8 +22,7 @@ from ..structures import Structure
 from .base import Solver, Step, feasible
 from .exact_rows import dependent, least_squares_rows
 
-# With so many nonzeros a run begins in single precision: fewer gain nothing, and of more the copy takes a gigabyte.
-SINGLE = 1 << 17, 1 << 28
+LARGE = 1 << 17  # nonzeros: with fewer, single precision gains nothing
 FAR = 100  # a power of two so large is a unit in which squares may not fit in single precision
 ALONE = 20  # rounds over a row that has its own Gram matrix, where the other factors are held
 
@@ -282,9 +281,9 @@ def complete_only(solver: Solver, problem: Problem) -> str | None:
 
 def pays_in_single(problem: Problem) -> bool:
     """Whether an alternation on this problem takes much less time in single precision than in double."""
-    data, (fewest, most) = problem.data, SINGLE
-    fits = data.narrowable and data.dtype == np.float64 and abs(problem.objective_exponent) <= FAR
-    return fits and len(problem.modes) > 1 and fewest <= data.n_nonzeros <= most
+    data = problem.data
+    fits = data.dtype == np.float64 and abs(problem.objective_exponent) <= FAR
+    return fits and len(problem.modes) > 1 and LARGE <= data.n_nonzeros <= data.most_in_single
 
 
 class Sweeps(NamedTuple):

@@ -53,6 +53,9 @@ class HALS(BlockDescent):
         Whether to start each update from beyond the last one; undone where the objective would rise.
     shuffle : bool
         Whether components are taken in a new order each time.
+    single : bool
+        Whether a run on a large X in double precision begins in single precision, with a copy of X that takes half its
+        memory; it ends in double precision wherever that makes a difference.
 
     Examples
     --------
@@ -66,6 +69,7 @@ class HALS(BlockDescent):
     eps: float = 0.02
     extrapolate: bool = True
     shuffle: bool = False
+    single: bool = True
     informed: bool = field(default=True, repr=False, init=False)  # the factors to start from are worth something
 
     kernels: ClassVar[tuple[str, ...]] = ("hals", "extrapolate")
@@ -113,7 +117,7 @@ class HALS(BlockDescent):
         return state
 
     def begins_in_single(self, problem):
-        return problem.quadratic and pays_in_single(problem)
+        return self.single and problem.quadratic and pays_in_single(problem)
 
     def update(self, problem, mode, state, rows):
         A, expansion, inner = state.points[mode], state.expansions[mode], self.inner(problem, mode, state.tol)

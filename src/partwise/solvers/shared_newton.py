@@ -57,6 +57,9 @@ class SharedNewton(Newton):
         Steps of `Newton` on a row that gets them: one that others make worse.
     extrapolate : bool
         Whether to start each update from beyond the last one; undone where the objective would rise.
+    single : bool
+        Whether a run on a large X in double precision begins in single precision, with a copy of X that takes half its
+        memory; it ends in double precision wherever that makes a difference.
 
     Examples
     --------
@@ -64,8 +67,10 @@ class SharedNewton(Newton):
     >>> X = np.random.default_rng(0).gamma(1.0, size=(60, 40))
     >>> result = pw.factorize(X, 20, loss="kl", random_state=0, max_iter=300)
     >>> result.solver
-    'SharedNewton(steps=1, extrapolate=True)'
+    'SharedNewton(steps=1, extrapolate=True, single=True)'
     """
+
+    single: bool = True
 
     kernels: ClassVar[tuple[str, ...]] = (
         *("shared_newton", "rescaled", "hessians", "given_grams", "given_slopes", "newton"),
@@ -92,7 +97,7 @@ class SharedNewton(Newton):
         return SharedState(**vars(begun), losses=[None] * len(factors))
 
     def begins_in_single(self, problem):
-        return problem.data.complete and pays_in_single(problem)
+        return self.single and problem.data.complete and pays_in_single(problem)
 
     def step(self, problem, state):
         if problem.separable or not problem.modes:
