@@ -39,7 +39,7 @@ class Data(Summarised, ABC):
     complete = True  # every entry counts, and as much as any other
     natural = 0  # the mode whose rows are at hand, where any will do
     sparse = False  # some zeros are not listed
-    most_in_single = 0  # nonzeros, up to where a copy in single precision, which runs may begin with, is worth its memory
+    most_in_single = 0  # nonzeros, up to where a copy in single precision is worth its memory
     in_blocks = False  # rows are loaded some at a time, and only `each` gets to see them
     unlisted = 1.0  # what an entry counts that is not listed
 
