@@ -160,8 +160,12 @@ class Problem:
         kind = self.data.dtype
         if all(A.dtype == kind for A in factors):
             return factors
-        pairs = zip(self.structures, factors, strict=True)
-        return self.tied(tuple(structure.nearest(kernels.of(A).astype(A, kind), 0.0) for structure, A in pairs))
+        taken = []
+        for structure, A in zip(self.structures, factors, strict=True):
+            entries, B = structure.elementwise, kernels.of(A).astype(A, kind)
+            # bounds other than 0 are another number there
+            taken.append(B if entries is not None and entries.plain else structure.nearest(B, 0.0))
+        return self.tied(tuple(taken))
 
     def relative_error(self, factors: Factors) -> float:
         """`(fit / p)^p / size` in double precision: `|X - [[A]]| / |X|` for least squares and L1."""
