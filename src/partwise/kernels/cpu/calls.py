@@ -1,5 +1,4 @@
-"""What threads of compiled code need and Numba does not have: calls of a kernel with arguments that lie in memory, words
-that several threads read and write, and locks. None of it needs the GIL.
+"""Calls of a kernel with arguments that lie in memory, so that any thread can make them, without the GIL.
 
 A record is such memory, given by its address: words of eight bytes, and from `ARGUMENTS` on the arguments of a kernel.
 """
@@ -13,7 +12,7 @@ from numba.extending import intrinsic
 FUNCTION, BOUNDARIES, ALONE = 0, 1, 2  # words of a record: code and ends of its tasks, whether there is one task only
 ARGUMENTS, ROOM = 64, 512  # where arguments begin, and how many words they may take
 
-INT, CHAR, FLAG = ir.IntType(64), ir.IntType(8), ir.IntType(32)
+INT, FLAG = ir.IntType(64), ir.IntType(32)
 TASK = ir.FunctionType(FLAG, [INT, INT])  # of a record and the number of the task: not 0 where it failed
 WORD = types.int64
 
@@ -79,97 +78,3 @@ def enter(typingctx, kernel, record, arguments):
         return context.get_dummy_value()
 
     return signature, generate
-
-
-@intrinsic
-def run(typingctx, record, number):
-    """Run a task of the kernel in a record; whether it failed."""
-
-    def generate(context, builder, signature, values):
-        record, number = values
-        address = builder.load(word(builder, record, INT(FUNCTION)))
-        failed = builder.call(builder.inttoptr(address, TASK.as_pointer()), [record, number])
-        return cgutils.is_not_null(builder, failed)
-
-    return types.boolean(WORD, WORD), generate
-
-
-@intrinsic
-def load(typingctx, record, place):
-    """A word of a record. This, `swap` and `add` happen in one order, which all threads agree on."""
-
-    def generate(context, builder, signature, values):
-        return builder.load_atomic(word(builder, *values), "seq_cst", 8)
-
-    return WORD(WORD, WORD), generate
-
-
-@intrinsic
-def swap(typingctx, record, place, value):
-    """Put a value into a word of a record, and return what was there."""
-
-    def generate(context, builder, signature, values):
-        record, place, value = values
-        return builder.atomic_rmw("xchg", word(builder, record, place), value, "seq_cst")
-
-    return WORD(WORD, WORD, WORD), generate
-
-
-@intrinsic
-def add(typingctx, record, place, value):
-    """Add to a word of a record, and return what was there."""
-
-    def generate(context, builder, signature, values):
-        record, place, value = values
-        return builder.atomic_rmw("add", word(builder, record, place), value, "seq_cst")
-
-    return WORD(WORD, WORD, WORD), generate
-
-
-PAUSES = {"x86_64": ("llvm.x86.sse2.pause", []), "aarch64": ("llvm.aarch64.hint", [1]), "arm64": ("llvm.aarch64.hint", [1])}
-
-
-@intrinsic
-def pause(typingctx):
-    """Wait a few nanoseconds, as a loop that watches a word should: what else runs on this core gets more of it."""
-
-    def generate(context, builder, signature, values):
-        processor = context.codegen().magic_tuple()[0].partition("-")[0]
-        if processor in PAUSES:
-            name, numbers = PAUSES[processor]
-            kind = ir.FunctionType(ir.VoidType(), [FLAG] * len(numbers))
-            function = cgutils.get_or_insert_function(builder.module, kind, name)
-            builder.call(function, [FLAG(number) for number in numbers])
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
-def call_python(builder, name, result, arguments):
-    """Call a function of Python's that needs no GIL, of which there are few."""
-    kind = ir.FunctionType(result, [argument.type for argument in arguments])
-    builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
-
-
-@intrinsic
-def acquire(typingctx, lock):
-    """Wait for a lock of Python's, given by its address."""
-
-    def generate(context, builder, signature, values):
-        lock = builder.inttoptr(values[0], CHAR.as_pointer())
-        call_python(builder, "PyThread_acquire_lock", FLAG, [lock, FLAG(1)])
-        return context.get_dummy_value()
-
-    return types.void(WORD), generate
-
-
-@intrinsic
-def release(typingctx, lock):
-    """Let who waits for a lock of Python's go on; any thread may."""
-
-    def generate(context, builder, signature, values):
-        lock = builder.inttoptr(values[0], CHAR.as_pointer())
-        call_python(builder, "PyThread_release_lock", ir.VoidType(), [lock])
-        return context.get_dummy_value()
-
-    return types.void(WORD), generate

@@ -18,92 +18,14 @@ import numpy as np
 
 from ...run import interrupts
 from .. import threads
-from .base import compiled, helper
+from .base import compiled
 from .cache import compiler
-from .calls import ALONE, ARGUMENTS, BOUNDARIES, ROOM, acquire, add, enter, load, pause, release, run, swap
+from .calls import ALONE, BOUNDARIES, enter
+from .serving import FAILED, HELPERS, LOCK, PLACE, PLACES, TASKS, TURNS, routines
 from .simd import WAY
 
-# Words of a record, beside those of `calls.py`: what is written often lies apart, each word in cache lines of its own.
-TASKS, FAILED, HELPERS, TURNS, LOCK = 3, 4, 5, 6, 7
-LEFT, INSIDE, WAITING = 16, 32, 48
-PLACES, PLACE = ARGUMENTS + ROOM, 16  # of helpers: whether each is asleep, and the lock on which it sleeps
-FAN = 4  # helpers that each thread wakes
 WATCH = 2000  # turns of a loop that watches a word, 30 to 100 microseconds
 NO_MEMORY = "there is not enough memory for what a kernel needs"
-
-
-@helper
-def _wake(record, number):
-    """Wake helpers that this thread is to wake, if there are tasks for them: the caller has number 0."""
-    last = min(load(record, HELPERS), load(record, TASKS) - 1)
-    for other in range(FAN * number + 1, min(FAN * (number + 1), last) + 1):
-        place = PLACES + PLACE * other
-        if load(record, place) and swap(record, place, 0):
-            release(load(record, place + 1))
-
-
-@helper
-def _work(record):
-    """Take a task and do it; whether there was one."""
-    left = add(record, LEFT, -1)
-    if left <= 0:
-        return False
-    if run(record, load(record, TASKS) - left):
-        swap(record, FAILED, 1)
-        swap(record, LEFT, 0)
-    return True
-
-
-@helper
-def _leave(record):
-    """The last helper that has no task any more wakes a caller who waits for that."""
-    if add(record, INSIDE, -1) == 1 and load(record, WAITING) and swap(record, WAITING, 0):
-        release(load(record, LOCK))
-
-
-@compiled
-def _serve(record, number):
-    """What a helper does, for ever."""
-    place = PLACES + PLACE * number
-    while number > 0:
-        turns = load(record, TURNS)
-        while turns > 0 and load(record, LEFT) <= 0:
-            pause()
-            turns -= 1
-        if load(record, LEFT) > 0:
-            add(record, INSIDE, 1)  # before a task is taken: the caller sees one or the other
-            _wake(record, number)
-            while _work(record):
-                pass
-            _leave(record)
-        else:
-            swap(record, place, 1)
-            if load(record, LEFT) <= 0 or not swap(record, place, 0):
-                acquire(load(record, place + 1))
-
-
-@compiled
-def _step(record, begin):
-    """One task of the caller's, after it has let helpers `begin` with so many; whether there was one."""
-    if begin > 0:
-        swap(record, LEFT, begin)
-        _wake(record, 0)
-    return _work(record)
-
-
-@compiled
-def _end(record):
-    """Nobody begins another task, and all that were begun are done; whether one failed."""
-    swap(record, LEFT, 0)
-    turns = load(record, TURNS)
-    while turns > 0 and load(record, INSIDE) > 0:
-        pause()
-        turns -= 1
-    while load(record, INSIDE) > 0:
-        swap(record, WAITING, 1)
-        if load(record, INSIDE) > 0 or not swap(record, WAITING, 0):
-            acquire(load(record, LOCK))
-    return load(record, FAILED) != 0
 
 
 def _new_lock() -> int:
@@ -118,7 +40,8 @@ def _new_lock() -> int:
 def _help(record: int, number: int) -> None:
     """What the thread of a helper runs."""
     threads.begin_thread()
-    _serve(record, number)
+    serve, _, _ = routines()
+    serve(record, number)
 
 
 class Team:
@@ -137,7 +60,7 @@ class Team:
     def begin(self) -> None:
         """Let helpers come. They are there for good, and so is the record."""
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.words))
-        _serve(self.record, 0)  # gets it compiled, before several threads want it
+        routines()  # before several threads want them
         for number in range(1, self.count):
             name = f"partwise-{number}"
             threading.Thread(target=_help, args=(self.record, number), name=name, daemon=True).start()
@@ -156,13 +79,14 @@ class Team:
         # to watch is to keep a core from others: there has to be one for each
         words[TURNS] = WATCH if len(_busy) == 1 and self.count <= threads.cores() else 0
         kernel(record, *arguments)
+        _, step, end = routines()
         try:
-            more = _step(record, tasks)
+            more = step(record, tasks)
             while more:
                 interrupts.check()
-                more = _step(record, 0)
+                more = step(record, 0)
         finally:  # helpers write to arrays of the caller
-            failed = _end(record)
+            failed = end(record, 0)
         if failed:
             raise MemoryError(NO_MEMORY)
 
