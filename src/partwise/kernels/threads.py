@@ -29,16 +29,16 @@ ROUND = 16  # beyond so many tasks, whole multiples of it: of 17 on 16 cores all
 
 @cache
 def cores() -> int:
+    """Of this process."""
     return joblib.cpu_count()
 
 
 def _available(setting: str | None) -> int:
     """The cores of this process, fewer where OMP_NUM_THREADS, here `setting`, says so: joblib's processes get it."""
-    cores = cores()
     if setting and setting.isdigit() and int(setting) > 0:
-        return min(cores, int(setting))
+        return min(cores(), int(setting))
     in_a_worker = getattr(joblib.parallel.get_active_backend()[0], "nesting_level", 0)
-    return 1 if in_a_worker else cores  # joblib's threads get no such number, and have the cores in use already
+    return 1 if in_a_worker else cores()  # joblib's threads get no such number, and have the cores in use already
 
 
 _wanted: ContextVar[int | None] = ContextVar("partwise_threads", default=None)

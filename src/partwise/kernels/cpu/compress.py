@@ -4,10 +4,10 @@ import numpy as np
 from scipy.sparse import get_index_dtype
 
 from .. import threads
-from .base import compiled
+from .team import mapped, over
 
 
-@compiled
+@mapped
 def _compress(array, values, indices, indptr, start, stop):
     for i in range(start, stop):
         place, row = indptr[i], array[i]
@@ -24,5 +24,5 @@ def compress(array):
     ends = np.cumsum(np.concatenate([[0], *counts]))
     index = get_index_dtype(maxval=max(*array.shape, ends[-1]))
     values, indices, indptr = np.empty(ends[-1], array.dtype), np.empty(ends[-1], index), ends.astype(index)
-    threads.map_chunks(lambda i, j: _compress(array, values, indices, indptr, i, j), boundaries)
+    over(_compress, boundaries, array, values, indices, indptr)
     return values, indices, indptr

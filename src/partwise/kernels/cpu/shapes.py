@@ -4,6 +4,7 @@ import numpy as np
 
 from .base import compiled
 from .projections import over_rows
+from .team import mapped
 
 
 @compiled
@@ -40,7 +41,7 @@ def _unfold(blocks, n, x):
         n = start
 
 
-@compiled
+@mapped
 def _isotonic(V, lower, upper, out, start, stop):
     n, step = V.shape[1], min(lower.shape[0] - 1, 1)
     blocks, errors = np.empty((6, n)), np.empty(n + 1)
@@ -49,7 +50,7 @@ def _isotonic(V, lower, upper, out, start, stop):
         _unfold(blocks, n, out[i])
 
 
-@compiled
+@mapped
 def _unimodal(V, lower, upper, out, start, stop):
     n, step = V.shape[1], min(lower.shape[0] - 1, 1)
     rise, fall, up, down = np.empty((6, n)), np.empty((6, n)), np.empty(n + 1), np.empty(n + 1)
@@ -97,7 +98,7 @@ def _smoothed(v, zero, weight, excess, x):
             x[j] = (x[j] + before * following) / (before + excess[j])
 
 
-@compiled
+@mapped
 def _smooth(V, weight, lower, out, start, stop):
     """Entries that would be below the bound are held there, and let go where they pull upwards: the matrix has no
     positive entry beside its diagonal, so that this ends after a few rounds at the optimum."""

@@ -132,6 +132,11 @@ def mapped(function: Callable) -> Callable:
     return compiled(enters)
 
 
+def per_task(boundaries: Sequence[int], *shape: int) -> np.ndarray:
+    """Room for what each task finds, a row of this shape or a number, in double precision."""
+    return np.empty((len(boundaries) - 1, *shape))
+
+
 def over(kernel: Callable, boundaries: Sequence[int], *arguments) -> None:
     """`kernel(*arguments, start, stop)` over consecutive boundaries, in parallel, with `number` before these for a
     kernel that writes what it finds to a row of its task's. The arguments are arrays, numbers and tuples of these."""
