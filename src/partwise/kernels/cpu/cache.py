@@ -52,12 +52,11 @@ KERNELS: WeakSet = WeakSet()  # that are compiled here
 INNER: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "pipeline_class": LinkedCompiler}
 
 
-def compiler(variant: str, inner: bool = False, kept: bool = True, **more: Any) -> Callable[[Callable], Callable]:
+def compiler(variant: str, inner: bool = False, **more: Any) -> Callable[[Callable], Callable]:
     """A decorator that compiles a function; `variant`: what it is compiled with that the sources do not say. `inner`:
     only compiled functions call it, so that it is compiled with these (`linked.py`); unless told otherwise by `_nrt`
-    it makes no array and returns none, and need not count references. `kept`: in a file. `more`: further options of
-    Numba's."""
-    folder, options = folder_for(variant) if kept else None, OPTIONS | (INNER if inner else {}) | more
+    it makes no array and returns none, and need not count references. `more`: further options of Numba's."""
+    folder, options = folder_for(variant), OPTIONS | (INNER if inner else {}) | more
 
     def compiled(function: Callable) -> Callable:
         kernel = numba.njit(**options)(function)

@@ -1,29 +1,37 @@
-"""Calls of a kernel with arguments that lie in memory, so that any thread can make them, without the GIL.
+"""Kernels that any thread can call, without the GIL: their arguments lie in memory.
 
 A record is such memory, given by its address: words of eight bytes, and from `ARGUMENTS` on the arguments of a kernel.
+What Python calls is compiled to put them there, instead of to call the kernel.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.core.errors import TypingError
-from numba.extending import intrinsic
+from numba.core import cgutils, types
+from numba.core.callwrapper import PyCallWrapper
+from numba.core.compiler_machinery import register_pass
+from numba.core.lowering import Lower
+from numba.core.typed_passes import NativeLowering
+
+from .linked import QuickCompiler
 
 FUNCTION, BOUNDARIES, ALONE = 0, 1, 2  # words of a record: code and ends of its tasks, whether there is one task only
 ARGUMENTS, ROOM = 64, 512  # where arguments begin, and how many words they may take
 
 INT, FLAG = ir.IntType(64), ir.IntType(32)
 TASK = ir.FunctionType(FLAG, [INT, INT])  # of a record and the number of the task: not 0 where it failed
-WORD = types.int64
+OF_TASK = ("number", "start", "stop")  # parameters that are not in a record
 
 
-def word(builder, record, place, kind=INT):
+def word(builder: ir.IRBuilder, record: ir.Value, place: ir.Value, kind: ir.Type = INT) -> ir.Value:
     """The address of a word of a record."""
     address = builder.add(record, builder.mul(place, INT(8)))
     return builder.inttoptr(address, kind.as_pointer())
 
 
-def borrowed(context, builder, kind, value):
+def borrowed(context: Any, builder: ir.IRBuilder, kind: types.Type, value: ir.Value) -> ir.Value:
     """A value that does not own the memory of its arrays: nobody counts references to what the caller keeps."""
     if isinstance(kind, types.Array):
         array = context.make_array(kind)(context, builder, value)
@@ -36,45 +44,73 @@ def borrowed(context, builder, kind, value):
     return value
 
 
-def emit_task(context, builder, kernel, call, kinds):
-    """A function that runs one task: it calls the kernel with the arguments in a record, the task's number if the
-    kernel asks for it, and its ends."""
-    compiled = kernel.dispatcher.overloads[call.args]
-    context.active_code_library.add_linking_library(compiled.library)
-    function = ir.Function(builder.module, TASK, f"{builder.function.name}.task")
-    function.linkage = "internal"
-    record, number = function.args
-    code = ir.IRBuilder(function.append_basic_block("entry"))
-    given = code.load(word(code, record, INT(ARGUMENTS), context.get_value_type(kinds)))
-    ends = code.inttoptr(code.load(word(code, record, INT(BOUNDARIES))), INT.as_pointer())
-    start, stop = (code.load(code.gep(ends, [code.add(number, INT(i))])) for i in (0, 1))
-    own = [number, start, stop][len(kinds) - len(call.args) :]
-    arguments = [*cgutils.unpack_tuple(code, given, len(kinds)), *own]
-    status, _ = context.call_internal_no_propagate(code, compiled.fndesc, call, arguments)
-    code.ret(code.zext(status.is_error, FLAG))
-    return function
+class TaskLower(Lower):
+    """Code of a kernel, and in the place of what Python calls it by: code that puts the arguments into a record, the
+    address of which comes as `stop`, and the address of code that runs one task."""
+
+    def create_cpython_wrapper(self, release_gil=False):
+        context, about = self.context, self.fndesc
+        module = context.create_module("task")
+        kind = context.call_conv.get_function_type(about.restype, about.argtypes)
+        self.kernel = ir.Function(module, kind, about.llvm_func_name)
+        self.kinds = [kind for name, kind in zip(about.args, about.argtypes, strict=True) if name not in OF_TASK]
+        self.room = ir.LiteralStructType(map(context.get_value_type, self.kinds))
+        if context.get_abi_sizeof(self.room) > 8 * ROOM:
+            raise ValueError(f"the arguments of {about.qualname} take more than {ROOM} words")
+        task = ir.Function(module, TASK, f"{about.llvm_func_name}.task")
+        enter = ir.Function(module, kind, f"{about.llvm_func_name}.enter")
+        task.linkage = enter.linkage = "internal"
+        self.emit_task(task)
+        self.emit_enter(enter, task)
+        PyCallWrapper(context, module, enter, about, self.env, self.call_helper, release_gil).build()
+        self.library.add_ir_module(module)
+
+    def emit_task(self, task: ir.Function) -> None:
+        """Call the kernel with the arguments in a record, and number and ends of the task."""
+        record, number = task.args
+        code, about = ir.IRBuilder(task.append_basic_block("entry")), self.fndesc
+        place = word(code, record, INT(ARGUMENTS), self.room)
+        given = [code.load(cgutils.gep_inbounds(code, place, 0, i)) for i in range(len(self.kinds))]
+        ends = code.inttoptr(code.load(word(code, record, INT(BOUNDARIES))), INT.as_pointer())
+        start, stop = (code.load(code.gep(ends, [code.add(number, INT(i))])) for i in (0, 1))
+        arguments = given + [number, start, stop][len(given) - len(about.argtypes) :]
+        convention = self.context.call_conv
+        status, _ = convention.call_function(
+            code, self.kernel, about.restype, about.argtypes, arguments, attrs=("noinline",)
+        )
+        code.ret(code.zext(status.is_error, FLAG))
+
+    def emit_enter(self, enter: ir.Function, task: ir.Function) -> None:
+        """Fill a record. Where there is one task only, run it: that word of the record then says whether it failed."""
+        code, convention = ir.IRBuilder(enter.append_basic_block("entry")), self.context.call_conv
+        *arguments, record = convention.decode_arguments(code, self.fndesc.argtypes, enter)
+        place = word(code, record, INT(ARGUMENTS), self.room)
+        for i, kind in enumerate(self.kinds):
+            value = borrowed(self.context, code, kind, arguments[i])
+            code.store(value, cgutils.gep_inbounds(code, place, 0, i))
+        code.store(code.ptrtoint(task, INT), word(code, record, INT(FUNCTION)))
+        alone = word(code, record, INT(ALONE))
+        with code.if_then(cgutils.is_not_null(code, code.load(alone))):
+            code.store(code.zext(code.call(task, [record, INT(0)]), INT), alone)
+        convention.return_native_none(code)
 
 
-@intrinsic
-def enter(typingctx, kernel, record, arguments):
-    """Put the arguments of a kernel into a record, all but the last two or three, `start` and `stop` or `number`,
-    `start` and `stop`, and the code that runs its tasks. Where there is one task only, run it: that word of the record
-    then says whether it failed."""
-    n_parameters = kernel.dispatcher.py_func.__code__.co_argcount
-    call = kernel.get_call_type(typingctx, (*arguments.types, *[WORD] * (n_parameters - len(arguments))), {})
-    signature = types.void(kernel, WORD, arguments)
+@register_pass(mutates_CFG=True, analysis_only=False)
+class TaskLowering(NativeLowering):
+    """The step of Numba's that emits code, here with `TaskLower`."""
 
-    def generate(context, builder, signature, values):
-        _, record, given = values
-        if context.get_abi_sizeof(given.type) > 8 * ROOM:
-            raise TypingError(f"the arguments of a kernel take more than {ROOM} words: {arguments}")
-        task = emit_task(context, builder, kernel, call, arguments)
-        place = word(builder, record, INT(ARGUMENTS), given.type)
-        builder.store(borrowed(context, builder, arguments, given), place)
-        builder.store(builder.ptrtoint(task, INT), word(builder, record, INT(FUNCTION)))
-        alone = word(builder, record, INT(ALONE))
-        with builder.if_then(cgutils.is_not_null(builder, builder.load(alone))):
-            builder.store(builder.zext(builder.call(task, [record, INT(0)]), INT), alone)
-        return context.get_dummy_value()
+    _name = "partwise_task_lowering"
 
-    return signature, generate
+    @property
+    def lowering_class(self):
+        return TaskLower
+
+
+class TaskCompiler(QuickCompiler):
+    """Numba's compiler for kernels that `team.over` maps."""
+
+    def define_pipelines(self):
+        (pipeline,) = super().define_pipelines()
+        steps = {NativeLowering: TaskLowering}
+        pipeline.passes = [(steps.get(kind, kind), about) for kind, about in pipeline.passes]
+        return [pipeline]

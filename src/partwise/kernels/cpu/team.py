@@ -11,16 +11,16 @@ import ctypes
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from ...run import interrupts
 from .. import threads
-from .base import compiled
 from .cache import compiler
-from .calls import ALONE, BOUNDARIES, enter
+from .calls import ALONE, BOUNDARIES, TaskCompiler
 from .serving import FAILED, HELPERS, LOCK, PLACE, PLACES, TASKS, TURNS, routines
 from .simd import WAY
 
@@ -44,6 +44,12 @@ def _help(record: int, number: int) -> None:
     serve(record, number)
 
 
+def enter(kernel: Any, arguments: Sequence, record: int) -> None:
+    """Put the arguments of a kernel into a record (`TaskLower`)."""
+    n_others = kernel.py_func.__code__.co_argcount - len(arguments) - 1
+    kernel(*arguments, *[0] * n_others, record)
+
+
 class Team:
     """A record, and the threads that serve it."""
 
@@ -65,20 +71,20 @@ class Team:
             name = f"partwise-{number}"
             threading.Thread(target=_help, args=(self.record, number), name=name, daemon=True).start()
 
-    def alone(self, kernel: Callable, arguments: Sequence, ends: np.ndarray) -> None:
+    def alone(self, kernel: Any, arguments: Sequence, ends: np.ndarray) -> None:
         """The one task of a kernel."""
         self.words[BOUNDARIES], self.words[ALONE] = ends.ctypes.data, 1
-        kernel(self.record, *arguments)
+        enter(kernel, arguments, self.record)
         if self.words[ALONE]:
             raise MemoryError(NO_MEMORY)
 
-    def together(self, kernel: Callable, arguments: Sequence, ends: np.ndarray) -> None:
+    def together(self, kernel: Any, arguments: Sequence, ends: np.ndarray) -> None:
         """All tasks of a kernel. Between two of the caller's is where Ctrl-C and the time limit are looked at."""
         words, record, tasks = self.words, self.record, ends.size - 1
         words[BOUNDARIES], words[ALONE], words[TASKS], words[FAILED] = ends.ctypes.data, 0, tasks, 0
         # to watch is to keep a core from others: there has to be one for each
         words[TURNS] = WATCH if len(_busy) == 1 and self.count <= threads.cores() else 0
-        kernel(record, *arguments)
+        enter(kernel, arguments, record)
         _, step, end = routines()
         try:
             more = step(record, tasks)
@@ -119,17 +125,7 @@ def _team(count: int) -> Iterator[Team]:
         idle.append(team)
 
 
-def mapped(function: Callable) -> Callable:
-    """A decorator that compiles a function for `over`: its last parameters are `start` and `stop`, or `number`, `start`
-    and `stop`."""
-    kernel = compiler(WAY, inner=True, kept=False, _nrt=True)(function)
-
-    def enters(record, *arguments):
-        enter(kernel, record, arguments)
-
-    enters.__module__, enters.__name__ = function.__module__, function.__name__
-    enters.__qualname__ = f"{function.__qualname__}.enters"
-    return compiled(enters)
+mapped = compiler(WAY, pipeline_class=TaskCompiler)  # compiles functions for `over`
 
 
 def per_task(boundaries: Sequence[int], *shape: int) -> np.ndarray:
@@ -137,7 +133,7 @@ def per_task(boundaries: Sequence[int], *shape: int) -> np.ndarray:
     return np.empty((len(boundaries) - 1, *shape))
 
 
-def over(kernel: Callable, boundaries: Sequence[int], *arguments) -> None:
+def over(kernel: Any, boundaries: Sequence[int], *arguments) -> None:
     """`kernel(*arguments, start, stop)` over consecutive boundaries, in parallel, with `number` before these for a
     kernel that writes what it finds to a row of its task's. The arguments are arrays, numbers and tuples of these."""
     if interrupts.are_held():  # as in every run
@@ -147,7 +143,7 @@ def over(kernel: Callable, boundaries: Sequence[int], *arguments) -> None:
         _over(kernel, boundaries, arguments)
 
 
-def _over(kernel: Callable, boundaries: Sequence[int], arguments: Sequence) -> None:
+def _over(kernel: Any, boundaries: Sequence[int], arguments: Sequence) -> None:
     interrupts.check()
     ends = np.array(boundaries, np.int64)
     if ends.size == 2:
