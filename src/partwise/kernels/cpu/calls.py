@@ -10,6 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.callconv import RETCODE_NONE, RETCODE_OK
 from numba.core.callwrapper import PyCallWrapper
 from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
@@ -31,17 +32,14 @@ def word(builder: ir.IRBuilder, record: ir.Value, place: ir.Value, kind: ir.Type
     return builder.inttoptr(address, kind.as_pointer())
 
 
-def borrowed(context: Any, builder: ir.IRBuilder, kind: types.Type, value: ir.Value) -> ir.Value:
-    """A value that does not own the memory of its arrays: nobody counts references to what the caller keeps."""
+def owners(context: Any, kind: types.Type) -> list[bool]:
+    """Which of the numbers that an argument is passed as own the memory of arrays. In a record they are left out, and
+    nobody counts references to what the caller keeps."""
     if isinstance(kind, types.Array):
-        array = context.make_array(kind)(context, builder, value)
-        array.meminfo = cgutils.get_null_value(array.meminfo.type)
-        array.parent = cgutils.get_null_value(array.parent.type)
-        return array._getvalue()
+        return [True, True] + [False] * (3 + 2 * kind.ndim)
     if isinstance(kind, types.BaseTuple):
-        parts = zip(kind.types, cgutils.unpack_tuple(builder, value, len(kind)), strict=True)
-        return context.make_tuple(builder, kind, [borrowed(context, builder, *part) for part in parts])
-    return value
+        return [owner for part in kind.types for owner in owners(context, part)]
+    return [False] * len(context.get_arg_packer((kind,)).argument_types)
 
 
 class TaskLower(Lower):
@@ -53,10 +51,12 @@ class TaskLower(Lower):
         module = context.create_module("task")
         kind = context.call_conv.get_function_type(about.restype, about.argtypes)
         self.kernel = ir.Function(module, kind, about.llvm_func_name)
-        self.kinds = [kind for name, kind in zip(about.args, about.argtypes, strict=True) if name not in OF_TASK]
-        self.room = ir.LiteralStructType(map(context.get_value_type, self.kinds))
+        n_of_task = sum(name in OF_TASK for name in about.args)
+        self.given = self.kernel.args[2:-n_of_task]  # after the places for a result and an error
+        self.room = ir.LiteralStructType([value.type for value in self.given])
         if context.get_abi_sizeof(self.room) > 8 * ROOM:
             raise ValueError(f"the arguments of {about.qualname} take more than {ROOM} words")
+        self.owns = owners(context, types.Tuple(about.argtypes[:-n_of_task]))
         task = ir.Function(module, TASK, f"{about.llvm_func_name}.task")
         enter = ir.Function(module, kind, f"{about.llvm_func_name}.enter")
         task.linkage = enter.linkage = "internal"
@@ -68,31 +68,32 @@ class TaskLower(Lower):
     def emit_task(self, task: ir.Function) -> None:
         """Call the kernel with the arguments in a record, and number and ends of the task."""
         record, number = task.args
-        code, about = ir.IRBuilder(task.append_basic_block("entry")), self.fndesc
-        place = word(code, record, INT(ARGUMENTS), self.room)
-        given = [code.load(cgutils.gep_inbounds(code, place, 0, i)) for i in range(len(self.kinds))]
+        code = ir.IRBuilder(task.append_basic_block("entry"))
+        room = word(code, record, INT(ARGUMENTS), self.room)
+        given = [
+            cgutils.get_null_value(value.type) if owner else code.load(cgutils.gep_inbounds(code, room, 0, i))
+            for i, (value, owner) in enumerate(zip(self.given, self.owns, strict=True))
+        ]
         ends = code.inttoptr(code.load(word(code, record, INT(BOUNDARIES))), INT.as_pointer())
         start, stop = (code.load(code.gep(ends, [code.add(number, INT(i))])) for i in (0, 1))
-        arguments = given + [number, start, stop][len(given) - len(about.argtypes) :]
-        convention = self.context.call_conv
-        status, _ = convention.call_function(
-            code, self.kernel, about.restype, about.argtypes, arguments, attrs=("noinline",)
-        )
-        code.ret(code.zext(status.is_error, FLAG))
+        results = [cgutils.alloca_once(code, place.type.pointee) for place in self.kernel.args[:2]]
+        own = [number, start, stop][2 + len(given) - len(self.kernel.args) :]
+        status = code.call(self.kernel, [*results, *given, *own], attrs=("noinline",))
+        fails = [code.icmp_signed("!=", status, good) for good in (RETCODE_OK, RETCODE_NONE)]
+        code.ret(code.zext(code.and_(*fails), FLAG))
 
     def emit_enter(self, enter: ir.Function, task: ir.Function) -> None:
         """Fill a record. Where there is one task only, run it: that word of the record then says whether it failed."""
-        code, convention = ir.IRBuilder(enter.append_basic_block("entry")), self.context.call_conv
-        *arguments, record = convention.decode_arguments(code, self.fndesc.argtypes, enter)
-        place = word(code, record, INT(ARGUMENTS), self.room)
-        for i, kind in enumerate(self.kinds):
-            value = borrowed(self.context, code, kind, arguments[i])
-            code.store(value, cgutils.gep_inbounds(code, place, 0, i))
+        code, (*given, record) = ir.IRBuilder(enter.append_basic_block("entry")), enter.args[2:]
+        room = word(code, record, INT(ARGUMENTS), self.room)
+        for i, owner in enumerate(self.owns):
+            if not owner:
+                code.store(given[i], cgutils.gep_inbounds(code, room, 0, i))
         code.store(code.ptrtoint(task, INT), word(code, record, INT(FUNCTION)))
         alone = word(code, record, INT(ALONE))
         with code.if_then(cgutils.is_not_null(code, code.load(alone))):
             code.store(code.zext(code.call(task, [record, INT(0)]), INT), alone)
-        convention.return_native_none(code)
+        code.ret(RETCODE_NONE)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
