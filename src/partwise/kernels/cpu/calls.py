@@ -18,7 +18,9 @@ from numba.core.typed_passes import NativeLowering
 
 from .linked import QuickCompiler
 
-FUNCTION, BOUNDARIES, ALONE = 0, 1, 2  # words of a record: code and ends of its tasks, whether there is one task only
+# words of a record: code that runs a task, the address of its ends, whether there is one task only, whether one
+# failed, and two ends
+FUNCTION, BOUNDARIES, ALONE, FAILED, ENDS = 0, 1, 2, 3, 4
 ARGUMENTS, ROOM = 64, 512  # where arguments begin, and how many words they may take
 
 INT, FLAG = ir.IntType(64), ir.IntType(32)
@@ -63,6 +65,10 @@ class TaskLower(Lower):
         self.emit_task(task)
         self.emit_enter(enter, task)
         PyCallWrapper(context, module, enter, about, self.env, self.call_helper, release_gil).build()
+        for function in module.functions:
+            if not function.is_declaration:  # no loop: not worth the time to make it faster
+                function.attributes.add("noinline")
+                function.attributes.add("optnone")
         self.library.add_ir_module(module)
 
     def emit_task(self, task: ir.Function) -> None:
@@ -83,7 +89,7 @@ class TaskLower(Lower):
         code.ret(code.zext(code.and_(*fails), FLAG))
 
     def emit_enter(self, enter: ir.Function, task: ir.Function) -> None:
-        """Fill a record. Where there is one task only, run it: that word of the record then says whether it failed."""
+        """Fill a record, and where there is one task only, run it."""
         code, (*given, record) = ir.IRBuilder(enter.append_basic_block("entry")), enter.args[2:]
         room = word(code, record, INT(ARGUMENTS), self.room)
         for i, owner in enumerate(self.owns):
@@ -92,7 +98,8 @@ class TaskLower(Lower):
         code.store(code.ptrtoint(task, INT), word(code, record, INT(FUNCTION)))
         alone = word(code, record, INT(ALONE))
         with code.if_then(cgutils.is_not_null(code, code.load(alone))):
-            code.store(code.zext(code.call(task, [record, INT(0)]), INT), alone)
+            failed = code.zext(code.call(task, [record, INT(0)]), INT)
+            code.store(failed, word(code, record, INT(FAILED)))
         code.ret(RETCODE_NONE)
 
 

@@ -17,10 +17,10 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
-from .calls import ARGUMENTS, FLAG, FUNCTION, INT, ROOM, TASK, word
+from .calls import ARGUMENTS, FAILED, FLAG, FUNCTION, INT, ROOM, TASK, word
 
 # Words of a record, beside those of `calls.py`: what is written often lies apart, each word in cache lines of its own.
-TASKS, FAILED, HELPERS, TURNS, LOCK = 3, 4, 5, 6, 7
+TASKS, HELPERS, TURNS, LOCK = 8, 9, 10, 11
 LEFT, INSIDE, WAITING = 16, 32, 48
 PLACES, PLACE = ARGUMENTS + ROOM, 16  # of helpers: whether each is asleep, and the lock on which it sleeps
 FAN = 4  # helpers that each thread wakes
@@ -193,7 +193,7 @@ def emit_step(code: Code) -> None:
 
 
 def emit_end(code: Code) -> None:
-    """No task is begun any more, and those that were begun are done; whether one failed."""
+    """No task is begun any more, and those that were begun are done."""
     code.swap(LEFT, 0)
     watch(code, lambda: code.compare(code.load(INSIDE), ">", 0))
     with code.repeated(lambda: code.compare(code.load(INSIDE), ">", 0)):
@@ -203,7 +203,7 @@ def emit_end(code: Code) -> None:
                 code.acquire(code.load(LOCK))
             with no_longer, code.when(code.compare(code.swap(WAITING, 0), "==", 0)):
                 code.acquire(code.load(LOCK))
-    code.builder.ret(code.load(FAILED))
+    code.builder.ret(INT(0))
 
 
 class AsWritten(JITCodeLibrary):

@@ -11,8 +11,7 @@ import ctypes
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,12 +19,11 @@ import numpy as np
 from ...run import interrupts
 from .. import threads
 from .cache import compiler
-from .calls import ALONE, BOUNDARIES, TaskCompiler
-from .serving import FAILED, HELPERS, LOCK, PLACE, PLACES, TASKS, TURNS, routines
+from .calls import ALONE, BOUNDARIES, ENDS, FAILED, TaskCompiler
+from .serving import HELPERS, LOCK, PLACE, PLACES, TASKS, TURNS, routines
 from .simd import WAY
 
 WATCH = 2000  # turns of a loop that watches a word, 30 to 100 microseconds
-NO_MEMORY = "there is not enough memory for what a kernel needs"
 
 
 def _new_lock() -> int:
@@ -44,57 +42,67 @@ def _help(record: int, number: int) -> None:
     serve(record, number)
 
 
-def enter(kernel: Any, arguments: Sequence, record: int) -> None:
-    """Put the arguments of a kernel into a record (`TaskLower`)."""
-    n_others = kernel.py_func.__code__.co_argcount - len(arguments) - 1
-    kernel(*arguments, *[0] * n_others, record)
-
-
 class Team:
-    """A record, and the threads that serve it."""
+    """A record, and the threads that serve it; that of one thread runs kernels of one task only, or one after the
+    other."""
 
     def __init__(self, count: int):
         self.count = count
-        self.words = np.zeros(PLACES + PLACE * count, np.int64)
-        self.record = self.words.ctypes.data
-        self.words[HELPERS], self.words[LOCK] = count - 1, _new_lock()
-        for number in range(1, count):
-            self.words[PLACES + PLACE * number + 1] = _new_lock()
+        kept = np.zeros(PLACES + PLACE * count, np.int64)
+        self.record, self.words = kept.ctypes.data, memoryview(kept)
+        self.words[BOUNDARIES] = self.record + 8 * ENDS
         if count > 1:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))  # helpers are there for good, and so is the record
             self.begin()
 
     def begin(self) -> None:
-        """Let helpers come. They are there for good, and so is the record."""
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.words))
+        """Let helpers come."""
         routines()  # before several threads want them
+        self.words[HELPERS], self.words[LOCK] = self.count - 1, _new_lock()
         for number in range(1, self.count):
+            self.words[PLACES + PLACE * number + 1] = _new_lock()
             name = f"partwise-{number}"
             threading.Thread(target=_help, args=(self.record, number), name=name, daemon=True).start()
 
-    def alone(self, kernel: Any, arguments: Sequence, ends: np.ndarray) -> None:
-        """The one task of a kernel."""
-        self.words[BOUNDARIES], self.words[ALONE] = ends.ctypes.data, 1
-        enter(kernel, arguments, self.record)
-        if self.words[ALONE]:
-            raise MemoryError(NO_MEMORY)
+    def enter(self, kernel: Any, arguments: Sequence) -> None:
+        """Put the arguments of a kernel into the record (`TaskLower`)."""
+        n_others = kernel.py_func.__code__.co_argcount - len(arguments) - 1
+        kernel(*arguments, *[0] * n_others, self.record)
 
-    def together(self, kernel: Any, arguments: Sequence, ends: np.ndarray) -> None:
+    def alone(self, kernel: Any, arguments: Sequence, start: int, stop: int) -> None:
+        """The one task of a kernel."""
+        words = self.words
+        words[ENDS], words[ENDS + 1], words[ALONE] = start, stop, 1
+        try:
+            self.enter(kernel, arguments)
+        finally:
+            words[ALONE] = 0
+        self.judge()
+
+    def together(self, kernel: Any, arguments: Sequence, boundaries: Sequence[int]) -> None:
         """All tasks of a kernel. Between two of the caller's is where Ctrl-C and the time limit are looked at."""
-        words, record, tasks = self.words, self.record, ends.size - 1
-        words[BOUNDARIES], words[ALONE], words[TASKS], words[FAILED] = ends.ctypes.data, 0, tasks, 0
+        words, record, (_, step, end) = self.words, self.record, routines()
+        words[TASKS] = len(boundaries) - 1
         # to watch is to keep a core from others: there has to be one for each
         words[TURNS] = WATCH if len(_busy) == 1 and self.count <= threads.cores() else 0
-        enter(kernel, arguments, record)
-        _, step, end = routines()
+        ends = np.array(boundaries, np.int64)
+        words[BOUNDARIES] = ends.ctypes.data
         try:
-            more = step(record, tasks)
+            self.enter(kernel, arguments)
+            more = step(record, words[TASKS])
             while more:
                 interrupts.check()
                 more = step(record, 0)
         finally:  # helpers write to arrays of the caller
-            failed = end(record, 0)
-        if failed:
-            raise MemoryError(NO_MEMORY)
+            end(record, 0)
+            words[BOUNDARIES] = record + 8 * ENDS
+        self.judge()
+
+    def judge(self) -> None:
+        """Raise what a task has failed with, which is the only way for it to."""
+        if self.words[FAILED]:
+            self.words[FAILED] = 0
+            raise MemoryError("there is not enough memory for what a kernel needs")
 
 
 _idle: defaultdict[int, list[Team]] = defaultdict(list)  # by their number of threads
@@ -109,20 +117,6 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-@contextmanager
-def _team(count: int) -> Iterator[Team]:
-    """A team that nobody else has: several threads may work at the same time."""
-    idle = _idle[count]
-    try:
-        team = idle.pop()
-    except IndexError:
-        team = Team(count)
-    try:
-        yield team
-    finally:
-        idle.append(team)
 
 
 mapped = compiler(WAY, pipeline_class=TaskCompiler)  # compiles functions for `over`
@@ -145,14 +139,20 @@ def over(kernel: Any, boundaries: Sequence[int], *arguments) -> None:
 
 def _over(kernel: Any, boundaries: Sequence[int], arguments: Sequence) -> None:
     interrupts.check()
-    ends = np.array(boundaries, np.int64)
-    if ends.size == 2:
-        with _team(1) as team:
-            team.alone(kernel, arguments, ends)
-    elif ends.size > 2:
-        with _team(threads.count()) as team:
+    if len(boundaries) < 2:
+        return
+    count = 1 if len(boundaries) == 2 else threads.count()
+    idle = _idle[count]
+    try:
+        team = idle.pop()
+    except IndexError:  # several threads of the caller's may work at the same time
+        team = Team(count)
+    try:
+        if len(boundaries) == 2:
+            team.alone(kernel, arguments, *boundaries)
+        else:
             _busy.add(team)
-            try:
-                team.together(kernel, arguments, ends)
-            finally:
-                _busy.discard(team)
+            team.together(kernel, arguments, boundaries)
+    finally:
+        _busy.discard(team)
+        idle.append(team)
