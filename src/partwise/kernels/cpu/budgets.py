@@ -223,7 +223,7 @@ def _finish(low, high, groups, below):
 
 
 @mapped
-def _scaled_excess(V, mu, scale, out, start, stop):
+def _scaled_excess(V, mu, scale, out, number, start, stop):
     for i in range(start, stop):
         row, x = V[i], out[i]
         for k in range(mu.size):

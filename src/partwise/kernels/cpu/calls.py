@@ -25,7 +25,7 @@ ARGUMENTS, ROOM = 64, 512  # where arguments begin, and how many words they may 
 
 INT, FLAG = ir.IntType(64), ir.IntType(32)
 TASK = ir.FunctionType(FLAG, [INT, INT])  # of a record and the number of the task: not 0 where it failed
-OF_TASK = ("number", "start", "stop")  # parameters that are not in a record
+OF_TASK = 3  # parameters of a kernel that are not in a record, the last ones: `number`, `start` and `stop`
 
 
 def word(builder: ir.IRBuilder, record: ir.Value, place: ir.Value, kind: ir.Type = INT) -> ir.Value:
@@ -34,7 +34,7 @@ def word(builder: ir.IRBuilder, record: ir.Value, place: ir.Value, kind: ir.Type
     return builder.inttoptr(address, kind.as_pointer())
 
 
-def owners(context: Any, kind: types.Type) -> list[bool]:
+def owners(context, kind):
     """Which of the numbers that an argument is passed as own the memory of arrays. In a record they are left out, and
     nobody counts references to what the caller keeps."""
     if isinstance(kind, types.Array):
@@ -53,12 +53,11 @@ class TaskLower(Lower):
         module = context.create_module("task")
         kind = context.call_conv.get_function_type(about.restype, about.argtypes)
         self.kernel = ir.Function(module, kind, about.llvm_func_name)
-        n_of_task = sum(name in OF_TASK for name in about.args)
-        self.given = self.kernel.args[2:-n_of_task]  # after the places for a result and an error
+        self.given = self.kernel.args[2:-OF_TASK]  # after the places for a result and an error
         self.room = ir.LiteralStructType([value.type for value in self.given])
         if context.get_abi_sizeof(self.room) > 8 * ROOM:
             raise ValueError(f"the arguments of {about.qualname} take more than {ROOM} words")
-        self.owns = owners(context, types.Tuple(about.argtypes[:-n_of_task]))
+        self.owns = owners(context, types.Tuple(about.argtypes[:-OF_TASK]))
         task = ir.Function(module, TASK, f"{about.llvm_func_name}.task")
         enter = ir.Function(module, kind, f"{about.llvm_func_name}.enter")
         task.linkage = enter.linkage = "internal"
@@ -83,14 +82,13 @@ class TaskLower(Lower):
         ends = code.inttoptr(code.load(word(code, record, INT(BOUNDARIES))), INT.as_pointer())
         start, stop = (code.load(code.gep(ends, [code.add(number, INT(i))])) for i in (0, 1))
         results = [cgutils.alloca_once(code, place.type.pointee) for place in self.kernel.args[:2]]
-        own = [number, start, stop][2 + len(given) - len(self.kernel.args) :]
-        status = code.call(self.kernel, [*results, *given, *own], attrs=("noinline",))
+        status = code.call(self.kernel, [*results, *given, number, start, stop], attrs=("noinline",))
         fails = [code.icmp_signed("!=", status, good) for good in (RETCODE_OK, RETCODE_NONE)]
         code.ret(code.zext(code.and_(*fails), FLAG))
 
     def emit_enter(self, enter: ir.Function, task: ir.Function) -> None:
         """Fill a record, and where there is one task only, run it."""
-        code, (*given, record) = ir.IRBuilder(enter.append_basic_block("entry")), enter.args[2:]
+        code, (*given, _, _, record) = ir.IRBuilder(enter.append_basic_block("entry")), enter.args[2:]
         room = word(code, record, INT(ARGUMENTS), self.room)
         for i, owner in enumerate(self.owns):
             if not owner:

@@ -8,7 +8,7 @@ from .team import mapped, over
 
 
 @mapped
-def _compress(array, values, indices, indptr, start, stop):
+def _compress(array, values, indices, indptr, number, start, stop):
     for i in range(start, stop):
         place, row = indptr[i], array[i]
         for j in range(row.size):

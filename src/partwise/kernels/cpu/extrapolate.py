@@ -9,7 +9,7 @@ from .team import mapped, over
 
 
 @mapped
-def _extrapolate(new, old, beta, box, out, start, stop):
+def _extrapolate(new, old, beta, box, out, number, start, stop):
     for i in range(start, stop):
         low, high = bounds_of(box, i)
         for k in range(new.shape[1]):

@@ -32,7 +32,7 @@ def gain_columns(A, G, d, box):
 
 
 @mapped
-def _gain_rows(A, G, d, box, out, start, stop):
+def _gain_rows(A, G, d, box, out, number, start, stop):
     l1 = box.l1
     for i in range(start, stop):
         (low, high), second = bounds_of(box, i), d[min(i, d.shape[0] - 1)]

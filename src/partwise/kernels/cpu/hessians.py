@@ -35,7 +35,7 @@ def _every_part(w, row, panel, used):
 
 
 @mapped
-def _hessians(X, A, panel, loss, rows, out, start, stop):
+def _hessians(X, A, panel, loss, rows, out, number, start, stop):
     rank = A.shape[1]
     panel, row, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
     tiles = Tiles(aligned(TILE * panel.stride, A.dtype), aligned(TILE * TILE, A.dtype), aligned(np.int64(TILE), INT))
@@ -135,7 +135,7 @@ def _sweep(Q, g, w, l1, low, high):
 
 
 @mapped
-def _given_grams(update, packed, gram, cross, sweeps, eps, start, stop):
+def _given_grams(update, packed, gram, cross, sweeps, eps, number, start, stop):
     A, rank, l1 = update.A, update.A.shape[1], update.box.l1
     Q, g = np.empty((rank, rank), A.dtype), aligned(rank, A.dtype)
     for t in range(start, stop):
@@ -164,7 +164,7 @@ def given_grams(A, packed, gram, cross, box, inner, rows):
 
 
 @mapped
-def _given_slopes(A, packed, gram, cross, slope, curvature, start, stop):
+def _given_slopes(A, packed, gram, cross, slope, curvature, number, start, stop):
     rank = A.shape[1]
     Q = np.empty((rank, rank), A.dtype)
     for i in range(start, stop):

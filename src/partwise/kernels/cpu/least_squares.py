@@ -217,7 +217,7 @@ def solve_row(columns, c, l1, low, high, w):
 
 
 @mapped
-def _least_squares(columns, C, update, start, stop):
+def _least_squares(columns, C, update, number, start, stop):
     A, rank = update.A, update.A.shape[1]
     w, low, high = np.empty(rank), np.empty(rank), np.empty(rank)
     for t in range(start, stop):

@@ -6,7 +6,7 @@ from .team import mapped, over
 
 
 @mapped
-def _mu(update, plus, minus, power, least, start, stop):
+def _mu(update, plus, minus, power, least, number, start, stop):
     A, out, l1 = update.A, update.out, update.box.l1
     for t in range(start, stop):
         i = update.rows[t]

@@ -31,7 +31,7 @@ def stride_of(n, itemsize):
 
 
 @mapped
-def _turn(B, H, stride, start, stop):
+def _turn(B, H, stride, number, start, stop):
     for j in range(start, stop):
         for k in range(B.shape[1]):
             H[k * stride + j] = B[j, k]

@@ -58,7 +58,7 @@ def _scatter_rows(X, B, stride, offset, count, out, start, stop):
 
 
 @mapped
-def _sparse_product(X, B, stride, out, start, stop):
+def _sparse_product(X, B, stride, out, number, start, stop):
     lanes = VECTOR // B.itemsize
     sums = aligned(TILE * lanes, B.dtype)
     for first in range(0, stride // lanes, TILE):
@@ -78,7 +78,7 @@ def _transposed_product(X, B, stride, parts, number, start, stop):
 
 
 @mapped
-def _pad(B, scale, out, start, stop):
+def _pad(B, scale, out, number, start, stop):
     for i in range(start, stop):
         for k in range(B.shape[1]):
             out[i, k] = B[i, k] * scale

@@ -65,7 +65,7 @@ def _kth_largest(values, n, k):
 
 
 @mapped
-def _keep_largest(scores, ends, members, counts, keep, start, stop):
+def _keep_largest(scores, ends, members, counts, keep, number, start, stop):
     room = np.empty(scores.shape[1], scores.dtype)
     for i in range(start, stop):
         score, kept = scores[i], keep[i]
@@ -177,7 +177,7 @@ def _multiplier(v, low, high, total):
 
 
 @mapped
-def _project_simplex(V, lower, upper, total, out, start, stop):
+def _project_simplex(V, lower, upper, total, out, number, start, stop):
     low_step, high_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
     rest = np.empty(V.shape[1])
     for i in range(start, stop):
@@ -297,7 +297,7 @@ def _direction(v, active, ratio, room, x):
 
 
 @mapped
-def _project_hoyer(V, keep, ratio, norm, out, start, stop):
+def _project_hoyer(V, keep, ratio, norm, out, number, start, stop):
     """The best direction, times the norm, or the length of v along it."""
     room = np.empty(V.shape[1])
     for i in range(start, stop):

@@ -151,7 +151,7 @@ def _next_first(c, gram, nonnegative, tried, attempt, support):
 
 
 @mapped
-def _pursue(A, gram, cross, rule, starts, out, start, stop):
+def _pursue(A, gram, cross, rule, starts, out, number, start, stop):
     rank, most, nonnegative = gram.shape[0], rule.most, rule.nonnegative
     support, trial = np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)
     root, x, work = np.empty((most + 1, most + 1)), np.empty(most + 1), np.empty(most + 1)

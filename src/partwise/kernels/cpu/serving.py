@@ -11,20 +11,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
+from numba.extending import get_cython_function_address
 
-from .calls import ARGUMENTS, FAILED, FLAG, FUNCTION, INT, ROOM, TASK, word
+from ..compiling import STOPWATCH
+from .calls import ARGUMENTS, BOUNDARIES, FAILED, FLAG, FUNCTION, INT, ROOM, TASK, word
 
 # Words of a record, beside those of `calls.py`: what is written often lies apart, each word in cache lines of its own.
 TASKS, HELPERS, TURNS, LOCK = 8, 9, 10, 11
 LEFT, INSIDE, WAITING = 16, 32, 48
+# Words from `ARGUMENTS` on that a product of BLAS has: its code, the address of rows, how many bytes each has, where
+# the results are, how many bytes each has, the number of columns, and 1 and 0 as BLAS reads them; letters that it reads
+SYRK, ROWS, ROW, RESULTS, RESULT, COLUMNS, ONE, ZERO, LOWER, PLAIN = range(ARGUMENTS, ARGUMENTS + 10)
 PLACES, PLACE = ARGUMENTS + ROOM, 16  # of helpers: whether each is asleep, and the lock on which it sleeps
 FAN = 4  # helpers that each thread wakes
 
+SERVE, STEP, END, GRAM = "partwise_serve", "partwise_step", "partwise_end", "partwise_gram"
+BYTES = ir.IntType(8).as_pointer()
 ROUTINE = ir.FunctionType(INT, [INT, INT])  # of a record and a number
 CALLED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 PAUSES = {"x86_64": ("llvm.x86.sse2.pause", []), "aarch64": ("llvm.aarch64.hint", [1])}  # and their arguments
@@ -34,8 +42,8 @@ PAUSES["arm64"] = PAUSES["aarch64"]
 class Code:
     """One routine as it is written."""
 
-    def __init__(self, module: ir.Module, name: str):
-        function = ir.Function(module, ROUTINE, name)
+    def __init__(self, module: ir.Module, name: str, kind: ir.FunctionType):
+        function = ir.Function(module, kind, name)
         self.record, self.number = function.args
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
 
@@ -98,12 +106,12 @@ class Code:
 
     def acquire(self, lock) -> None:
         """Wait for a lock of Python's."""
-        lock = self.builder.inttoptr(lock, ir.IntType(8).as_pointer())
+        lock = self.builder.inttoptr(lock, BYTES)
         self.call("PyThread_acquire_lock", FLAG, [lock, FLAG(1)])
 
     def release(self, lock) -> None:
         """Let who waits for it go on; any thread may."""
-        lock = self.builder.inttoptr(lock, ir.IntType(8).as_pointer())
+        lock = self.builder.inttoptr(lock, BYTES)
         self.call("PyThread_release_lock", ir.VoidType(), [lock])
 
 
@@ -206,6 +214,24 @@ def emit_end(code: Code) -> None:
     code.builder.ret(INT(0))
 
 
+def emit_gram(module: ir.Module) -> None:
+    """A task that is a product of BLAS, `A' A` for some rows of A: rows are columns there."""
+    code = Code(module, GRAM, TASK)
+    builder, ends = code.builder, code.builder.inttoptr(code.load(BOUNDARIES), INT.as_pointer())
+    start, stop = (builder.load(builder.gep(ends, [builder.add(code.number, INT(i))])) for i in (0, 1))
+    depth = cgutils.alloca_once_value(builder, builder.trunc(builder.sub(stop, start), FLAG))
+    rows = builder.add(code.load(ROWS), builder.mul(start, code.load(ROW)))
+    result = builder.add(code.load(RESULTS), builder.mul(code.number, code.load(RESULT)))
+    columns = cgutils.alloca_once_value(builder, builder.trunc(code.load(COLUMNS), FLAG))
+    lower, plain, one, zero = (code.at(place) for place in (LOWER, PLAIN, ONE, ZERO))
+    matrix, out = builder.inttoptr(rows, BYTES), builder.inttoptr(result, BYTES)
+    given = lower, plain, columns, depth, one, matrix, columns, zero, out, columns
+    kind = ir.FunctionType(ir.VoidType(), [BYTES] * len(given))
+    syrk = builder.inttoptr(code.load(SYRK), kind.as_pointer())
+    builder.call(syrk, [builder.bitcast(value, BYTES) for value in given])
+    builder.ret(FLAG(0))
+
+
 class AsWritten(JITCodeLibrary):
     """Code that is short, and called once a task: not worth the time to make it faster."""
 
@@ -218,17 +244,47 @@ class AsWritten(JITCodeLibrary):
 
 @cache
 @global_compiler_lock
-def routines() -> tuple[Callable, Callable, Callable]:
+def library() -> AsWritten:
+    """All of it, ready to run."""
+    with STOPWATCH.running():
+        made = AsWritten(cpu_target.target_context.codegen(), "partwise")
+        module = made.create_ir_module("partwise")
+        for name, emit in (SERVE, emit_serve), (STEP, emit_step), (END, emit_end):
+            emit(Code(module, name, ROUTINE))
+        emit_gram(module)
+        made.add_ir_module(module)
+        made.finalize()
+    return made
+
+
+@cache
+def routines() -> tuple[Callable, ...]:
     """`serve`, `step` and `end`, each a function of the address of a record and a number."""
-    library = AsWritten(cpu_target.target_context.codegen(), "partwise_serving")
-    module = library.create_ir_module("partwise_serving")
-    emitters = emit_serve, emit_step, emit_end
-    for emit in emitters:
-        emit(Code(module, f"partwise_{emit.__name__}"))
-    library.add_ir_module(module)
-    library.finalize()
-    kept.append(library)
-    return tuple(CALLED(library.get_pointer_to_function(f"partwise_{emit.__name__}")) for emit in emitters)
+    return tuple(CALLED(library().get_pointer_to_function(name)) for name in (SERVE, STEP, END))
 
 
-kept: list[AsWritten] = []  # code lives as long as this
+@cache
+def _product_for(kind: str) -> tuple[int, int]:
+    """The code of such a product in a type of NumPy's, and 1 as its bits."""
+    letter, one = {"d": ("d", 0x3FF0000000000000), "f": ("s", 0x3F800000)}[kind]
+    return get_cython_function_address("scipy.linalg.cython_blas", f"{letter}syrk"), one
+
+
+def enter_gram(A: np.ndarray, parts: np.ndarray, number: int, start: int, record: int) -> None:
+    """Put `A' A` of some rows of A, in C order, into a record, as compiled kernels do with themselves. Of each part the
+    upper triangle is written."""
+    words = (ctypes.c_int64 * (ARGUMENTS + ROOM)).from_address(record)
+    syrk, one = _product_for(A.dtype.char)
+    words[FUNCTION] = library().get_pointer_to_function(GRAM)
+    words[SYRK : PLAIN + 1] = [
+        syrk,
+        A.ctypes.data,
+        A.strides[0],
+        parts.ctypes.data,
+        parts.strides[0],
+        A.shape[1],
+        one,
+        0,
+        ord("L"),
+        ord("N"),
+    ]

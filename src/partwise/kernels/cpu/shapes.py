@@ -42,7 +42,7 @@ def _unfold(blocks, n, x):
 
 
 @mapped
-def _isotonic(V, lower, upper, out, start, stop):
+def _isotonic(V, lower, upper, out, number, start, stop):
     n, step = V.shape[1], min(lower.shape[0] - 1, 1)
     blocks, errors = np.empty((6, n)), np.empty(n + 1)
     for i in range(start, stop):
@@ -51,7 +51,7 @@ def _isotonic(V, lower, upper, out, start, stop):
 
 
 @mapped
-def _unimodal(V, lower, upper, out, start, stop):
+def _unimodal(V, lower, upper, out, number, start, stop):
     n, step = V.shape[1], min(lower.shape[0] - 1, 1)
     rise, fall, up, down = np.empty((6, n)), np.empty((6, n)), np.empty(n + 1), np.empty(n + 1)
     for i in range(start, stop):
@@ -99,7 +99,7 @@ def _smoothed(v, zero, weight, excess, x):
 
 
 @mapped
-def _smooth(V, weight, lower, out, start, stop):
+def _smooth(V, weight, lower, out, number, start, stop):
     """Entries that would be below the bound are held there, and let go where they pull upwards: the matrix has no
     positive entry beside its diagonal, so that this ends after a few rounds at the optimum."""
     n = V.shape[1]

@@ -66,7 +66,7 @@ def shared_newton(A, slope, curvature, gram, box, inner):
 
 
 @mapped
-def _rescaled(A, l1, scales, out, start, stop):
+def _rescaled(A, l1, scales, out, number, start, stop):
     totals, sums, ridge = scales
     for i in range(start, stop):
         linear, square = 0.0, 0.0

@@ -67,7 +67,7 @@ def _toll(linear, square, delta):
 
 
 @mapped
-def _smooth_l1(X, update, panel, totals, rule, start, stop):
+def _smooth_l1(X, update, panel, totals, rule, number, start, stop):
     A, rank, kind, l1, l2 = update.A, update.A.shape[1], update.A.dtype.type, update.box.l1, rule.l2
     dim, sums, gram = totals.dim, totals.sums, totals.gram
     panel, row, length = room_for(X, panel, rank, longest(X, start, stop))

@@ -9,7 +9,7 @@ from .team import mapped, over, per_task
 
 
 @mapped
-def _admm_rhs(held, dual, cross, penalty, scale, out, start, stop):
+def _admm_rhs(held, dual, cross, penalty, scale, out, number, start, stop):
     for i in range(start, stop):
         for k in range(held.shape[1]):
             out[i, k] = penalty * held[i, k] - dual[i, k] + scale * cross[i, k]
@@ -25,7 +25,7 @@ def admm_rhs(held, dual, cross, penalty, scale):
 
 
 @mapped
-def _admm_target(free, dual, inverse, out, start, stop):
+def _admm_target(free, dual, inverse, out, number, start, stop):
     for i in range(start, stop):
         for k in range(free.shape[1]):
             out[i, k] = free[i, k] + inverse * dual[i, k]

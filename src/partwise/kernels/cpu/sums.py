@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from .. import threads
+from .serving import enter_gram
 from .team import mapped, over, per_task
 
 
@@ -99,11 +100,16 @@ def gram(A):
     """`A' A`, in A's type, by BLAS."""
     dim, rank = A.shape
     boundaries = threads.split_evenly(dim, rank**2)
-    return threads.added(threads.map_chunks(lambda i, j: A[i:j].T @ A[i:j], boundaries))
+    if len(boundaries) == 2:
+        return A.T @ A
+    parts = np.zeros((len(boundaries) - 1, rank, rank), A.dtype)
+    over(enter_gram, boundaries, np.ascontiguousarray(A), parts)
+    upper = np.triu(parts.sum(axis=0))
+    return upper + np.triu(upper, 1).T
 
 
 @mapped
-def _power_sums(X, beta, out, start, stop):
+def _power_sums(X, beta, out, number, start, stop):
     weighted = X.weights.size > 0
     for i in range(start, stop):
         total = 0.0

@@ -49,7 +49,7 @@ class Team:
     def __init__(self, count: int):
         self.count = count
         kept = np.zeros(PLACES + PLACE * count, np.int64)
-        self.record, self.words = kept.ctypes.data, memoryview(kept)
+        self.record, self.words = kept.ctypes.data, kept.data
         self.words[BOUNDARIES] = self.record + 8 * ENDS
         if count > 1:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))  # helpers are there for good, and so is the record
@@ -64,17 +64,12 @@ class Team:
             name = f"partwise-{number}"
             threading.Thread(target=_help, args=(self.record, number), name=name, daemon=True).start()
 
-    def enter(self, kernel: Any, arguments: Sequence) -> None:
-        """Put the arguments of a kernel into the record (`TaskLower`)."""
-        n_others = kernel.py_func.__code__.co_argcount - len(arguments) - 1
-        kernel(*arguments, *[0] * n_others, self.record)
-
     def alone(self, kernel: Any, arguments: Sequence, start: int, stop: int) -> None:
         """The one task of a kernel."""
         words = self.words
         words[ENDS], words[ENDS + 1], words[ALONE] = start, stop, 1
         try:
-            self.enter(kernel, arguments)
+            kernel(*arguments, 0, 0, self.record)  # `TaskLower`
         finally:
             words[ALONE] = 0
         self.judge()
@@ -88,7 +83,7 @@ class Team:
         ends = np.array(boundaries, np.int64)
         words[BOUNDARIES] = ends.ctypes.data
         try:
-            self.enter(kernel, arguments)
+            kernel(*arguments, 0, 0, self.record)  # `TaskLower`
             more = step(record, words[TASKS])
             while more:
                 interrupts.check()
@@ -119,7 +114,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-mapped = compiler(WAY, pipeline_class=TaskCompiler)  # compiles functions for `over`
+mapped = compiler(WAY, pipeline_class=TaskCompiler)  # for kernels that `over` calls
 
 
 def per_task(boundaries: Sequence[int], *shape: int) -> np.ndarray:
@@ -128,8 +123,8 @@ def per_task(boundaries: Sequence[int], *shape: int) -> np.ndarray:
 
 
 def over(kernel: Any, boundaries: Sequence[int], *arguments) -> None:
-    """`kernel(*arguments, start, stop)` over consecutive boundaries, in parallel, with `number` before these for a
-    kernel that writes what it finds to a row of its task's. The arguments are arrays, numbers and tuples of these."""
+    """`kernel(*arguments, number, start, stop)` over consecutive boundaries, in parallel; a kernel that adds up writes
+    to the row of its task's number. The arguments are arrays, numbers and tuples of these."""
     if interrupts.are_held():  # as in every run
         _over(kernel, boundaries, arguments)
         return

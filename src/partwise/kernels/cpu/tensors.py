@@ -8,7 +8,7 @@ from .team import mapped, over
 
 
 @mapped
-def _contract(P, before, after, out, start, stop):
+def _contract(P, before, after, out, number, start, stop):
     rank = P.shape[3]
     sums, total = np.empty(rank, P.dtype), np.empty(rank, P.dtype)
     for i in range(start, stop):
@@ -46,7 +46,7 @@ def _end_of_fiber(places, p, stop):
 
 
 @mapped
-def _sparse_mttkrp(indptr, places, values, F, scale, out, start, stop):
+def _sparse_mttkrp(indptr, places, values, F, scale, out, number, start, stop):
     rank, last = F.shape[1], places.shape[1] - 1
     sums, total = np.empty(rank, F.dtype), np.empty(rank, F.dtype)
     for i in range(start, stop):
@@ -80,7 +80,7 @@ def sparse_mttkrp(indptr, places, values, F, scale):
 
 
 @mapped
-def _multiply_rows(F, index, first, out, start, stop):
+def _multiply_rows(F, index, first, out, number, start, stop):
     for j in range(start, stop):
         row = F[index[j]]
         for k in range(F.shape[1]):

@@ -284,7 +284,7 @@ def weighted_median(X, A, others, box, l2, binary, sweeps, rows):
 
 
 @mapped
-def _residuals(X, A, B, out, start, stop):
+def _residuals(X, A, B, out, number, start, stop):
     for i in range(start, stop):
         for p in range(X.indptr[i], X.indptr[i + 1]):
             j = p - X.indptr[i] if X.full else np.int64(X.indices[p])
