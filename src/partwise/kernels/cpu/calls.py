@@ -6,8 +6,6 @@ What Python calls is compiled to put them there, instead of to call the kernel.
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.callconv import RETCODE_NONE, RETCODE_OK
