@@ -43,8 +43,7 @@ def _help(record: int, number: int) -> None:
 
 
 class Team:
-    """A record, and the threads that serve it; that of one thread runs kernels of one task only, or one after the
-    other."""
+    """A record, and the threads that serve it, if any: the caller is the first of its `count`."""
 
     def __init__(self, count: int):
         self.count = count
@@ -65,7 +64,7 @@ class Team:
             threading.Thread(target=_help, args=(self.record, number), name=name, daemon=True).start()
 
     def alone(self, kernel: Any, arguments: Sequence, start: int, stop: int) -> None:
-        """The one task of a kernel."""
+        """The one task of a kernel, in one call."""
         words = self.words
         words[ENDS], words[ENDS + 1], words[ALONE] = start, stop, 1
         try:
@@ -77,7 +76,7 @@ class Team:
     def together(self, kernel: Any, arguments: Sequence, boundaries: Sequence[int]) -> None:
         """All tasks of a kernel. Between two of the caller's is where Ctrl-C and the time limit are looked at."""
         words, record, (_, step, end) = self.words, self.record, routines()
-        words[TASKS] = len(boundaries) - 1
+        words[TASKS], words[FAILED] = len(boundaries) - 1, 0
         # to watch is to keep a core from others: there has to be one for each
         words[TURNS] = WATCH if len(_busy) == 1 and self.count <= threads.cores() else 0
         ends = np.array(boundaries, np.int64)
@@ -96,7 +95,6 @@ class Team:
     def judge(self) -> None:
         """Raise what a task has failed with, which is the only way for it to."""
         if self.words[FAILED]:
-            self.words[FAILED] = 0
             raise MemoryError("there is not enough memory for what a kernel needs")
 
 
@@ -105,7 +103,7 @@ _busy: set[Team] = set()  # those with several tasks
 
 
 def _after_fork() -> None:
-    """Threads do not survive a fork."""
+    """The threads of teams do not survive a fork."""
     _idle.clear()
     _busy.clear()
 
