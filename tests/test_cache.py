@@ -84,7 +84,7 @@ def test_all_that_is_compiled_into_kernels_is_a_source():
                     path = folder.joinpath(*module.split("."))
                     inside = path.is_relative_to(cache.HERE)
                     hashed = inside or path.with_suffix(".py") in cache.OUTSIDE
-                    assert hashed or path.name in ("threads", "errors", "compiling", "checks"), (file, module)
+                    assert hashed or path.name in ("threads", "errors", "compiling", "checks", "run"), (file, module)
 
 
 def test_beside_the_sources_else_in_the_users_cache_else_nowhere(sources, tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from partwise import estimators, registry
 from partwise.datasets import make_parts
 from partwise.io.fingerprint import LARGE, fingerprint
 from partwise.kernels import cpu, threads
-from partwise.kernels.cpu import all_finite
+from partwise.kernels.cpu import all_finite, team
 from partwise.run import interrupts
 
 from .conformance.tables import problem_for
@@ -51,12 +51,13 @@ def test_a_run_takes_two_products_an_iteration_and_one_more(monkeypatch, store, 
 def test_an_iteration_takes_ten_calls_of_kernels(monkeypatch, store):
     """For each factor a product, a Gram matrix, sweeps and extrapolation; a Gram matrix and a sum for the objective.
     Sparse data also have a factor padded for each product."""
-    counts = counted(monkeypatch, threads, "map_chunks")
+    maps, kernels = counted(monkeypatch, threads, "map_chunks"), counted(monkeypatch, team, "_over")
     found = []
     for n_iter in (10, 20):
-        counts.clear()
+        maps.clear()
+        kernels.clear()
         pw.factorize(STORED[store], 4, init="random", random_state=0, max_iter=n_iter, tol=0)
-        found.append(counts["map_chunks"])
+        found.append(maps.total() + kernels.total())
     assert found[1] - found[0] <= 10 * (10 if store == "dense" else 12)
 
 

@@ -72,6 +72,15 @@ INSIDE = {
         "numba.core.runtime": ["rtsys"],
         "numba.core.serialize": ["dumps"],
     },
+    "kernels/cpu/calls.py": {
+        "llvmlite": ["ir"],
+        "numba.core": ["cgutils", "types"],
+        "numba.core.callconv": ["RETCODE_NONE", "RETCODE_OK"],
+        "numba.core.callwrapper": ["PyCallWrapper"],
+        "numba.core.compiler_machinery": ["register_pass"],
+        "numba.core.lowering": ["Lower"],
+        "numba.core.typed_passes": ["NativeLowering"],
+    },
     "kernels/cpu/linked.py": {
         "llvmlite": ["binding"],
         "numba.core": ["config"],
@@ -79,6 +88,13 @@ INSIDE = {
         "numba.core.compiler": ["Compiler", "CompileResult", "compile_result"],
         "numba.core.typed_passes": ["InlineOverloads", "NopythonRewrites"],
         "numba.core.untyped_passes": ["InlineClosureLikes"],
+    },
+    "kernels/cpu/serving.py": {
+        "llvmlite": ["ir"],
+        "numba.core": ["cgutils"],
+        "numba.core.codegen": ["JITCodeLibrary"],
+        "numba.core.compiler_lock": ["global_compiler_lock"],
+        "numba.core.registry": ["cpu_target"],
     },
     "kernels/cpu/simd/sizes.py": {"numba.core.registry": ["cpu_target"]},
     "kernels/cpu/simd/llvm.py": {"llvmlite": ["ir"]},
@@ -111,11 +127,14 @@ def test_what_else_is_used_inside_of_numba():
     from numba import njit
     from numba.core import event
     from numba.core.caching import NullCache
+    from numba.core.callwrapper import PyCallWrapper
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler, CompileResult
     from numba.core.compiler_machinery import PassManager
+    from numba.core.lowering import Lower
     from numba.core.registry import cpu_target
     from numba.core.runtime import rtsys
+    from numba.core.typed_passes import NativeLowering
 
     assert all(hasattr(event, name) for name in ("Listener", "register"))
     assert isinstance(njit(lambda x: x, _nrt=False)._cache, NullCache)
@@ -124,11 +143,15 @@ def test_what_else_is_used_inside_of_numba():
     library = ("_optimize_functions", "_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals")
     library += ("_verify_declare_only_symbols", "_ensure_finalized", "_get_module_for_linking", "enable_object_caching")
     library += ("get_pointer_to_function", "serialize_using_object_code", "codegen")
+    library += ("create_ir_module", "add_ir_module", "finalize")
     assert all(hasattr(JITCodeLibrary, name) for name in library)
     assert hasattr(Compiler, "define_pipelines") and hasattr(PassManager(""), "passes")
     assert hasattr(rtsys, "initialize")
+    assert hasattr(Lower, "create_cpython_wrapper") and hasattr(PyCallWrapper, "build")
+    assert hasattr(NativeLowering, "lowering_class")
     context = cpu_target.target_context
     assert all(hasattr(context, name) for name in ("get_executable", "make_array", "make_tuple", "get_abi_sizeof"))
+    assert all(hasattr(context, name) for name in ("create_module", "get_arg_packer", "call_conv"))
     triple, name, features = context.codegen().magic_tuple()
     assert all(isinstance(text, str) for text in (triple, name, features))
     assert all(hasattr(context.codegen(), name) for name in ("_tm", "_data_layout"))

@@ -14,6 +14,7 @@ import partwise as pw
 from partwise.datasets import make_parts
 from partwise.init import Given, Random
 from partwise.kernels import cpu, threads
+from partwise.kernels.cpu import team
 from partwise.run import interrupts
 from partwise.run.limits import Clock, Limits
 from partwise.run.loop import Control, solve
@@ -267,8 +268,13 @@ def clock(monkeypatch):
 @pytest.mark.parametrize("name", INITS)
 def test_the_time_limit_holds_during_starts(name, allowed, clock, monkeypatch):
     clock.allowed = allowed
-    runs, original = [], threads.map_chunks
-    monkeypatch.setattr(threads, "map_chunks", lambda *a: runs.append(clock.asked > allowed) or original(*a))
+    runs = []
+
+    def noting(original):
+        return lambda *a: runs.append(clock.asked > allowed) or original(*a)
+
+    monkeypatch.setattr(threads, "map_chunks", noting(threads.map_chunks))
+    monkeypatch.setattr(team, "_over", noting(team._over))
     loss = "l1" if name.endswith("l1") else "frobenius"
     result = pw.factorize(X, 12, loss=loss, init=name, time_limit=1, max_iter=10**6, tol=0, random_state=0)
     assert result.status == "time_limit"

@@ -10,6 +10,7 @@ from scipy import sparse
 from partwise.datasets import make_parts
 from partwise.init import Given, Random
 from partwise.kernels import threads
+from partwise.kernels.cpu import team
 from partwise.registry import refusal
 from partwise.run.limits import Limits
 from partwise.run.loop import OFTEN, Control, solve
@@ -265,13 +266,17 @@ def test_same_bits_for_any_number_of_threads(solver, structure, store, monkeypat
         pytest.skip("there is one factor")
     problem = problem_for(solver, SEVERAL.X, 4, structure, store)
     monkeypatch.setattr(threads, "pieces", lambda *_: 8)
-    tasks, run_tasks = [], threads.map_chunks
+    tasks = []
 
-    def counted(task, boundaries):
-        tasks.append(np.count_nonzero(np.diff(boundaries)))
-        return run_tasks(task, boundaries)
+    def counting(run_tasks):
+        def counted(task, boundaries, *arguments):
+            tasks.append(np.count_nonzero(np.diff(boundaries)))
+            return run_tasks(task, boundaries, *arguments)
 
-    monkeypatch.setattr(threads, "map_chunks", counted)
+        return counted
+
+    monkeypatch.setattr(threads, "map_chunks", counting(threads.map_chunks))
+    monkeypatch.setattr(team, "_over", counting(team._over))
     factors = []
     for count in (1, 2, 3):
         monkeypatch.setattr(threads, "count", lambda count=count: count)

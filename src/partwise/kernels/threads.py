@@ -28,17 +28,17 @@ ROUND = 16  # beyond so many tasks, whole multiples of it: of 17 on 16 cores all
 
 
 @cache
-def _cores() -> int:
+def cores() -> int:
+    """Of this process."""
     return joblib.cpu_count()
 
 
 def _available(setting: str | None) -> int:
     """The cores of this process, fewer where OMP_NUM_THREADS, here `setting`, says so: joblib's processes get it."""
-    cores = _cores()
     if setting and setting.isdigit() and int(setting) > 0:
-        return min(cores, int(setting))
+        return min(cores(), int(setting))
     in_a_worker = getattr(joblib.parallel.get_active_backend()[0], "nesting_level", 0)
-    return 1 if in_a_worker else cores  # joblib's threads get no such number, and have the cores in use already
+    return 1 if in_a_worker else cores()  # joblib's threads get no such number, and have the cores in use already
 
 
 _wanted: ContextVar[int | None] = ContextVar("partwise_threads", default=None)
@@ -62,7 +62,7 @@ def count() -> int:
 
 @cache
 def _pool(n_threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="partwise", initializer=_begin_thread)
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="partwise", initializer=begin_thread)
 
 
 def pieces(work: int, least: int = CHUNK_WORK) -> int:
@@ -206,7 +206,7 @@ def _libraries() -> list:
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-def _begin_thread() -> None:
+def begin_thread() -> None:
     """Some libraries keep a number for each thread: ours get theirs when they begin."""
     for library in _libraries():
         if getattr(library, "threading_layer", "pthreads") != "pthreads":

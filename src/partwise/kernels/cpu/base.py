@@ -89,6 +89,14 @@ def curvature(gram, l1, inverse, threshold):
             threshold[k] = np.inf
 
 
+@helper
+def note(gains, total, found):
+    """What a task found: a number for each component, and one more."""
+    for k in range(gains.size):
+        found[k] = gains[k]
+    found[gains.size] = total
+
+
 @maker
 def bounds_of(box, i):
     """Lower and upper bounds of row i."""

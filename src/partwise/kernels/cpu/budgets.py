@@ -12,6 +12,7 @@ import numpy as np
 from .. import threads
 from .base import compiled
 from .projections import _direction
+from .team import mapped, over, per_task
 
 ROUNDS = 2000  # of a loop that a handful end
 DOUBLINGS = 64  # of a distance: beyond, only a flat column has so large a sum
@@ -47,8 +48,8 @@ class Bracket(NamedTuple):
     stuck: np.ndarray
 
 
-@compiled
-def _extent(V, reference, start, stop):
+@mapped
+def _extent(V, reference, found, number, start, stop):
     """Of each column: its largest and its smallest entry, how many there are, -inf is none, the sum of their distances
     from a reference and that of the squares."""
     largest, smallest = np.full(V.shape[1], -np.inf), np.full(V.shape[1], np.inf)
@@ -63,21 +64,24 @@ def _extent(V, reference, start, stop):
             count[k] += 1.0 if there else 0.0
             first[k] += value
             second[k] += value * value
-    return largest, smallest, count, first, second
+    for k in range(V.shape[1]):
+        found[number, 0, k], found[number, 1, k] = largest[k], smallest[k]
+        found[number, 2, k], found[number, 3, k], found[number, 4, k] = count[k], first[k], second[k]
 
 
-@compiled
-def _excess(V, mu, start, stop):
+@mapped
+def _excess(V, mu, found, number, start, stop):
     """Of each column, over its entries above mu: how many, the sum of `v - mu`, and that of the squares."""
     count, first, second = np.zeros(mu.size), np.zeros(mu.size), np.zeros(mu.size)
     for i in range(start, stop):
         row = V[i]
         for k in range(mu.size):
-            over = max(row[k] - mu[k], 0.0)
-            count[k] += 1.0 if over > 0 else 0.0
-            first[k] += over
-            second[k] += over * over
-    return count, first, second
+            above = max(row[k] - mu[k], 0.0)
+            count[k] += 1.0 if above > 0 else 0.0
+            first[k] += above
+            second[k] += above * above
+    for k in range(mu.size):
+        found[number, 0, k], found[number, 1, k], found[number, 2, k] = count[k], first[k], second[k]
 
 
 @compiled
@@ -218,8 +222,8 @@ def _finish(low, high, groups, below):
     return steps, shares, slopes, jumps
 
 
-@compiled
-def _scaled_excess(V, mu, scale, out, start, stop):
+@mapped
+def _scaled_excess(V, mu, scale, out, number, start, stop):
     for i in range(start, stop):
         row, x = V[i], out[i]
         for k in range(mu.size):
@@ -234,14 +238,15 @@ def _column(v, share, length):
     return x * length
 
 
-def over_rows(kernel, V, *arguments):
-    """`[kernel(V, *arguments, start, stop), ...]` over the rows of V in parallel."""
-    boundaries = threads.split_evenly(*V.shape, threads.LIGHT_WORK)
-    return threads.map_chunks(lambda i, j: kernel(V, *arguments, i, j), boundaries)
+def tasks_of(V):
+    return threads.split_evenly(*V.shape, threads.LIGHT_WORK)
 
 
 def excess(V, mu):
-    return np.array([mu, *np.sum(over_rows(_excess, V, mu), axis=0)])
+    boundaries = tasks_of(V)
+    found = per_task(boundaries, 3, mu.size)
+    over(_excess, boundaries, V, mu, found)
+    return np.array([mu, *found.sum(axis=0)])
 
 
 def multipliers(V, groups, extents):
@@ -274,8 +279,10 @@ def sampled(V, groups, bracket):
 def extents_of(V):
     """The largest and the smallest entry of each column, and what `excess` would find if all entries counted."""
     reference = np.where(np.isfinite(V[0]), V[0], 0.0)
-    largest, smallest, *moments = zip(*over_rows(_extent, V, reference), strict=True)
-    return np.max(largest, axis=0), np.min(smallest, axis=0), np.array([reference, *np.sum(moments, axis=1)])
+    boundaries = tasks_of(V)
+    found = per_task(boundaries, 5, V.shape[1])
+    over(_extent, boundaries, V, reference, found)
+    return found[:, 0].max(axis=0), found[:, 1].min(axis=0), np.array([reference, *found[:, 2:].sum(axis=0)])
 
 
 def with_budgets(V, groups, lengths, budgets):
@@ -312,7 +319,7 @@ def with_budgets(V, groups, lengths, budgets):
 
     flat, alone = (low == -np.inf)[owner], (square == 0) | (lengths == 0)
     out = np.empty_like(V)
-    over_rows(_scaled_excess, V, mu, lengths / np.sqrt(np.where(alone, np.inf, square)), out)
+    over(_scaled_excess, tasks_of(V), V, mu, lengths / np.sqrt(np.where(alone, np.inf, square)), out)
     for k in np.flatnonzero(flat):
         out[:, k] = np.where(V[:, k] > -np.inf, lengths[k] / np.sqrt(room[k]), 0.0)
     for k in np.flatnonzero(alone & ~flat & ~jumps):

@@ -4,11 +4,11 @@ import numpy as np
 from scipy.sparse import get_index_dtype
 
 from .. import threads
-from .base import compiled
+from .team import mapped, over
 
 
-@compiled
-def _compress(array, values, indices, indptr, start, stop):
+@mapped
+def _compress(array, values, indices, indptr, number, start, stop):
     for i in range(start, stop):
         place, row = indptr[i], array[i]
         for j in range(row.size):
@@ -24,5 +24,5 @@ def compress(array):
     ends = np.cumsum(np.concatenate([[0], *counts]))
     index = get_index_dtype(maxval=max(*array.shape, ends[-1]))
     values, indices, indptr = np.empty(ends[-1], array.dtype), np.empty(ends[-1], index), ends.astype(index)
-    threads.map_chunks(lambda i, j: _compress(array, values, indices, indptr, i, j), boundaries)
+    over(_compress, boundaries, array, values, indices, indptr)
     return values, indices, indptr

@@ -27,6 +27,7 @@ from .rows import (
     weigh,
 )
 from .simd import FLOOR
+from .team import mapped, over, per_task
 
 IN_CACHE = 1 << 19  # numbers in the arrays that are made of a block of X
 CURVATURE = Wanted()
@@ -46,9 +47,9 @@ class Expansion(NamedTuple):
         return cls(np.empty_like(A), np.empty_like(A), np.empty(curvature, A.dtype), np.empty(losses))
 
 
-@compiled
-def _expand(X, A, panel, squares, loss, out, start, stop):
-    """Where losses are wanted, returns how many positive entries have a model of 0."""
+@mapped
+def _expand(X, A, panel, squares, loss, out, unreachable, number, start, stop):
+    """Where losses are wanted, finds how many positive entries have a model of 0."""
     rank, base, apart, missed = A.shape[1], A.dtype.type(base_of(X)), loss.beta == 1 and is_weighted(X), 0
     panel, row, length = room_for(X, panel, rank, longest(X, start, stop))
     sums, w, used = aligned(panel.width, A.dtype), aligned(rank, A.dtype), no_parts(rank, A.dtype)
@@ -81,7 +82,7 @@ def _expand(X, A, panel, squares, loss, out, start, stop):
             sums_of(q, row, squares, sums)
             for k in range(rank):
                 curvature[i, k] = sums[k]
-    return missed
+    unreachable[number] = missed
 
 
 @compiled
@@ -157,7 +158,7 @@ def expansion(X, A, others, loss, wanted=CURVATURE):
         panel = panel_of(X, B, whole)
         squares = panel._replace(B=panel.B * panel.B, H=panel.H * panel.H)
         boundaries = tasks(X, B, whole, np.arange(A.shape[0]), 4 * A.shape[1])
-        threads.map_chunks(partial(_expand, X, A, panel, squares, loss, out), boundaries)
+        over(_expand, boundaries, X, A, panel, squares, loss, out, per_task(boundaries))
     if wanted.losses and loss.beta == 1:
         out.losses[:] += linear_terms(X, A, others)
     given = (True, True, *wanted)
@@ -177,13 +178,15 @@ def losses(X, A, others, loss):
     """The loss of each row, in double precision; their sum, and how many positive entries of X have a model of 0."""
     B, whole, out = others.B, counts_by_itself(X, loss.beta), np.empty(len(A))
     if in_blocks(X):
-        missed = threads.map_chunks(partial(block_losses, X, A, B, loss, out), blas_tasks(A, B))
+        missed = sum(threads.map_chunks(partial(block_losses, X, A, B, loss, out), blas_tasks(A, B)))
     else:
         none, panel = np.empty((0, 0), A.dtype), panel_of(X, B, whole)
-        one = partial(_expand, X, A, panel, panel, loss, Expansion(none, none, none, out))
-        missed = threads.map_chunks(one, tasks(X, B, whole, np.arange(A.shape[0]), A.shape[1]))
+        boundaries = tasks(X, B, whole, np.arange(A.shape[0]), A.shape[1])
+        unreachable = per_task(boundaries)
+        over(_expand, boundaries, X, A, panel, panel, loss, Expansion(none, none, none, out), unreachable)
+        missed = int(sum(unreachable))
     total = float(out.sum())
     if loss.beta == 1:
         total += linear_term(X, A, others)
         out += linear_terms(X, A, others)
-    return (out,), (total, sum(missed))
+    return (out,), (total, missed)

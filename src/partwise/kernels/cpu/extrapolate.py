@@ -4,11 +4,12 @@ import numpy as np
 
 from .. import threads
 from ..records import Box
-from .base import bounds_of, compiled
+from .base import bounds_of
+from .team import mapped, over
 
 
-@compiled
-def _extrapolate(new, old, beta, box, out, start, stop):
+@mapped
+def _extrapolate(new, old, beta, box, out, number, start, stop):
     for i in range(start, stop):
         low, high = bounds_of(box, i)
         for k in range(new.shape[1]):
@@ -19,7 +20,5 @@ def _extrapolate(new, old, beta, box, out, start, stop):
 def extrapolate(new, old, beta, box):
     """`clip(new + beta (new - old), lower, upper)`."""
     beta, box, out = new.dtype.type(beta), Box(*box), np.empty_like(new)
-    threads.map_chunks(
-        lambda i, j: _extrapolate(new, old, beta, box, out, i, j), threads.split_evenly(*new.shape, threads.LIGHT_WORK)
-    )
+    over(_extrapolate, threads.split_evenly(*new.shape, threads.LIGHT_WORK), new, old, beta, box, out)
     return out

@@ -4,11 +4,12 @@ import numpy as np
 
 from .. import threads
 from ..records import Box
-from .base import DOUBLE, aligned, best_for, bounds_of, compiled, gain
+from .base import DOUBLE, aligned, best_for, bounds_of, gain
+from .team import mapped, over, per_task
 
 
-@compiled
-def _gain_columns(A, G, d, box, start, stop):
+@mapped
+def _gain_columns(A, G, d, box, gains, number, start, stop):
     sums, l1 = aligned(A.shape[1], DOUBLE), box.l1
     for i in range(start, stop):
         (low, high), second = bounds_of(box, i), d[min(i, d.shape[0] - 1)]
@@ -17,18 +18,21 @@ def _gain_columns(A, G, d, box, start, stop):
             q = np.float64(second[k])
             x = best_for(a, g, q, l1, low[k], high[k])
             sums[k] += max(gain(a, x, g, q, l1), 0)
-    return sums
+    for k in range(sums.size):
+        gains[number, k] = sums[k]
 
 
 def gain_columns(A, G, d, box):
     """By how much the objective falls if each entry of a column goes to its best value, the others held: (rank,),
     with `d` the second derivatives, (dim, rank) or one row for all."""
     boundaries, box = threads.split_evenly(*A.shape, threads.LIGHT_WORK), Box(*box)
-    return threads.added(threads.map_chunks(lambda i, j: _gain_columns(A, G, d, box, i, j), boundaries))
+    gains = per_task(boundaries, A.shape[1])
+    over(_gain_columns, boundaries, A, G, d, box, gains)
+    return gains.sum(axis=0)
 
 
-@compiled
-def _gain_rows(A, G, d, box, out, start, stop):
+@mapped
+def _gain_rows(A, G, d, box, out, number, start, stop):
     l1 = box.l1
     for i in range(start, stop):
         (low, high), second = bounds_of(box, i), d[min(i, d.shape[0] - 1)]
@@ -43,7 +47,5 @@ def _gain_rows(A, G, d, box, out, start, stop):
 def gain_rows(A, G, d, box):
     """The largest such gain of one entry in each row, (dim,)."""
     out, box = np.empty(A.shape[0]), Box(*box)
-    threads.map_chunks(
-        lambda i, j: _gain_rows(A, G, d, box, out, i, j), threads.split_evenly(*A.shape, threads.LIGHT_WORK)
-    )
+    over(_gain_rows, threads.split_evenly(*A.shape, threads.LIGHT_WORK), A, G, d, box, out)
     return out

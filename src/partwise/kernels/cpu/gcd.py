@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import threads
-from .base import best, bounds_of, compiled, curvature, gain, helper, update_of
+from .base import best, bounds_of, curvature, gain, helper, note, update_of
 from .simd import VECTOR
+from .team import mapped, over, per_task
 
 
 class Row(NamedTuple):
@@ -53,9 +54,9 @@ def _gradient(a, padded, cross, g):
             g[j] += a[k] * line[j]
 
 
-@compiled
-def _gcd(update, cross, gram, eps, largest, budget, start, stop):
-    """Returns the largest gain of an entry at the start, and the sum of the gains in each column.
+@mapped
+def _gcd(update, cross, gram, eps, largest, budget, found, number, start, stop):
+    """Finds the largest gain of an entry at the start, and the sum of the gains in each column.
     `eps * largest` ends a row, `eps` times the row's own largest gain where `largest` is 0."""
     A, rank, kind, l1 = update.A, update.A.shape[1], update.A.dtype, update.box.l1
     lanes = VECTOR // A.itemsize
@@ -92,7 +93,7 @@ def _gcd(update, cross, gram, eps, largest, budget, start, stop):
                 g[j] += s * line[j]
             largest_here = _gains(row, curves, l1)
         update.out[i] = a[:rank]
-    return top, sums
+    note(sums, top, found[number])
 
 
 def gcd(A, cross, gram, box, rows, inner, shared):
@@ -104,14 +105,9 @@ def gcd(A, cross, gram, box, rows, inner, shared):
     boundaries = threads.split_evenly(rows.size, A.shape[1] ** 2)
 
     def sweep(largest, budget):
-        tops, sums = zip(
-            *threads.map_chunks(
-                lambda i, j: _gcd(update, cross, gram, kind(eps), largest, budget, i, j),
-                boundaries,
-            ),
-            strict=True,
-        )
-        return kind(max(tops)), np.sum(sums, axis=0)
+        found = per_task(boundaries, A.shape[1] + 1)
+        over(_gcd, boundaries, update, cross, gram, kind(eps), largest, budget, found)
+        return kind(found[:, -1].max()), found[:, :-1].sum(axis=0)
 
     if not shared:
         return update.out, sweep(kind(0), updates)[1]

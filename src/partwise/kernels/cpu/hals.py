@@ -12,8 +12,9 @@ import numpy as np
 from numba.extending import overload
 
 from .. import threads
-from .base import DOUBLE, aligned, best, compiled, curvature, helper, update_of
+from .base import DOUBLE, aligned, best, curvature, helper, update_of
 from .simd import VECTOR, VECTORS, panel
+from .team import mapped, over, per_task
 
 # The three functions below differ by type: bounds that are the same for all rows are not copied into lanes, where they
 # would take half of the first-level cache and 20% of the speed.
@@ -88,8 +89,8 @@ def _pair(one, other, bounds, curves, between, lanes):
     return total, other_total
 
 
-@compiled
-def _hals(update, cross, gram, order, sweeps, eps, start, stop):
+@mapped
+def _hals(update, cross, gram, order, sweeps, eps, found, number, start, stop):
     A, rank, lower, upper = update.A, update.A.shape[1], update.box.lower, update.box.upper
     last = order.size - 1
     lanes = VECTORS * VECTOR // A.itemsize
@@ -131,7 +132,7 @@ def _hals(update, cross, gram, order, sweeps, eps, start, stop):
                 load_bound(lo, lower, b, i)
                 load_bound(hi, upper, b, i)
         if busy == 0:
-            return changes
+            break
         moved[:] = 0
         for p in range(0, order.size, 2):
             k, m = order[p], order[min(p + 1, last)]
@@ -148,6 +149,8 @@ def _hals(update, cross, gram, order, sweeps, eps, start, stop):
                 first[b] = moved[b]
                 fresh[b] = 0
             age[b] += 1
+    for k in range(rank):
+        found[number, k] = changes[k]
 
 
 def hals(A, cross, gram, box, order, inner, rows):
@@ -162,8 +165,9 @@ def hals(A, cross, gram, box, order, inner, rows):
     sweeps, eps = inner
     eps, update = A.dtype.type(eps), update_of(A, (l1, *alike(lower, upper, A.shape)), rows)
     boundaries = lane_tasks(A, rows.size, sweeps)
-    changes = threads.map_chunks(lambda i, j: _hals(update, cross, gram, order, sweeps, eps, i, j), boundaries)
-    return update.out, threads.added(changes) / 2
+    changes = per_task(boundaries, A.shape[1])
+    over(_hals, boundaries, update, cross, gram, order, sweeps, eps, changes)
+    return update.out, changes.sum(axis=0) / 2
 
 
 def alike(lower, upper, shape):

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import threads
 from ..records import EntryLoss
-from .base import INT, aligned, best_for, bounds_of, compiled, gain, helper, update_of
+from .base import INT, aligned, best_for, bounds_of, gain, helper, update_of
 from .divergences import split
 from .expansion import IN_CACHE, _split_rows, in_blocks
 from .newton import Tiles, _curvatures
@@ -19,6 +19,7 @@ from .own_grams import NOTHING
 from .panels import counts_by_itself, panel_of, tasks
 from .rows import gather_panel, longest_of, no_parts, read_row, room_for, take_parts, weigh
 from .simd import TILE
+from .team import mapped, over
 
 NONE = np.empty(0)  # no losses are wanted
 
@@ -33,8 +34,8 @@ def _every_part(w, row, panel, used):
         gather_panel(row, panel, used, 0)
 
 
-@compiled
-def _hessians(X, A, panel, loss, rows, out, start, stop):
+@mapped
+def _hessians(X, A, panel, loss, rows, out, number, start, stop):
     rank = A.shape[1]
     panel, row, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
     tiles = Tiles(aligned(TILE * panel.stride, A.dtype), aligned(TILE * TILE, A.dtype), aligned(np.int64(TILE), INT))
@@ -82,11 +83,10 @@ def hessians(X, A, others, loss, rows=None):
     boundaries = tasks(X, B, whole, chosen, rank * (rank + 16) // 4)
     out = np.empty((chosen.size, rank * (rank + 1) // 2), A.dtype)
     if rows is not None and in_blocks(X):  # a few rows are not worth compiling a kernel
-        work = partial(block_hessians, X, A, B, loss, chosen, out)
+        with np.errstate(over="ignore", invalid="ignore"):  # where the model is near 0 under entries of X
+            threads.map_chunks(partial(block_hessians, X, A, B, loss, chosen, out), boundaries)
     else:
-        work = partial(_hessians, X, A, panel_of(X, B, whole), loss, chosen, out)
-    with np.errstate(over="ignore", invalid="ignore"):  # where the model is near 0 under entries of X
-        threads.map_chunks(work, boundaries)
+        over(_hessians, boundaries, X, A, panel_of(X, B, whole), loss, chosen, out)
     return (out,), ()
 
 
@@ -134,8 +134,8 @@ def _sweep(Q, g, w, l1, low, high):
     return gained
 
 
-@compiled
-def _given_grams(update, packed, gram, cross, sweeps, eps, start, stop):
+@mapped
+def _given_grams(update, packed, gram, cross, sweeps, eps, number, start, stop):
     A, rank, l1 = update.A, update.A.shape[1], update.box.l1
     Q, g = np.empty((rank, rank), A.dtype), aligned(rank, A.dtype)
     for t in range(start, stop):
@@ -158,15 +158,13 @@ def given_grams(A, packed, gram, cross, box, inner, rows):
     at most so many, fewer once one gains at most `eps` of the first."""
     (sweeps, eps), update, rank = inner, update_of(A, box, rows), A.shape[1]
     eps = A.dtype.type(eps)
-    threads.map_chunks(
-        lambda i, j: _given_grams(update, packed, gram, cross, sweeps, eps, i, j),
-        threads.split_evenly(rows.size, rank**2 * min(sweeps, 8)),
-    )
+    boundaries = threads.split_evenly(rows.size, rank**2 * min(sweeps, 8))
+    over(_given_grams, boundaries, update, packed, gram, cross, sweeps, eps)
     return update.out
 
 
-@compiled
-def _given_slopes(A, packed, gram, cross, slope, curvature, start, stop):
+@mapped
+def _given_slopes(A, packed, gram, cross, slope, curvature, number, start, stop):
     rank = A.shape[1]
     Q = np.empty((rank, rank), A.dtype)
     for i in range(start, stop):
@@ -179,8 +177,5 @@ def _given_slopes(A, packed, gram, cross, slope, curvature, start, stop):
 def given_slopes(A, packed, gram, cross):
     """The gradient at A, and second derivatives entry by entry, both (dim, rank)."""
     slope, curvature = np.empty_like(A), np.empty_like(A)
-    threads.map_chunks(
-        lambda i, j: _given_slopes(A, packed, gram, cross, slope, curvature, i, j),
-        threads.split_evenly(len(A), A.shape[1] ** 2),
-    )
+    over(_given_slopes, threads.split_evenly(len(A), A.shape[1] ** 2), A, packed, gram, cross, slope, curvature)
     return slope, curvature

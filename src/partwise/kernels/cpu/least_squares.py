@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import threads
 from .base import bounds_of, compiled, helper, update_of
+from .team import mapped, over
 
 MOST, MORE = 10, 3  # steps on a row: at most so many, and so many more for each part
 ROUNDING = 2.0**-48  # of its terms: a slope that is 0
@@ -215,8 +216,8 @@ def solve_row(columns, c, l1, low, high, w):
         careful = careful or not falls
 
 
-@compiled
-def _least_squares(columns, C, update, start, stop):
+@mapped
+def _least_squares(columns, C, update, number, start, stop):
     A, rank = update.A, update.A.shape[1]
     w, low, high = np.empty(rank), np.empty(rank), np.empty(rank)
     for t in range(start, stop):
@@ -234,8 +235,5 @@ def least_squares(columns, C, A, box, rows):
     """A with the given rows at their minimum; the rows of C are `Q' x`. Where l1 > 0 the lower bounds must be >= 0."""
     l1, lower, upper = box
     update = update_of(A, (float(l1), lower, upper), rows)
-    threads.map_chunks(
-        lambda i, j: _least_squares(columns, C, update, i, j),
-        threads.split_evenly(rows.size, 4 * A.shape[1] ** 3),
-    )
+    over(_least_squares, threads.split_evenly(rows.size, 4 * A.shape[1] ** 3), columns, C, update)
     return update.out

@@ -1,11 +1,12 @@
 """Multiplicative updates."""
 
 from .. import threads
-from .base import bounds_of, compiled, update_of
+from .base import bounds_of, update_of
+from .team import mapped, over
 
 
-@compiled
-def _mu(update, plus, minus, power, least, start, stop):
+@mapped
+def _mu(update, plus, minus, power, least, number, start, stop):
     A, out, l1 = update.A, update.out, update.box.l1
     for t in range(start, stop):
         i = update.rows[t]
@@ -25,5 +26,5 @@ def mu(A, plus, minus, power, least, box, rows):
     at most `least`, (rank,), becomes 0."""
     update = update_of(A, box, rows)
     boundaries = threads.split_evenly(rows.size, A.shape[1], threads.LIGHT_WORK)
-    threads.map_chunks(lambda i, j: _mu(update, plus, minus, power, least, i, j), boundaries)
+    over(_mu, boundaries, update, plus, minus, power, least)
     return update.out

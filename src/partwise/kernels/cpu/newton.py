@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...losses.beta import safe_share
-from .. import threads
 from ..records import EntryLoss
-from .base import DOUBLE, INT, aligned, bounds_of, compiled, helper, maker, update_of
+from .base import DOUBLE, INT, aligned, bounds_of, compiled, helper, maker, note, update_of
 from .divergences import SMALL, SMALL_SINGLE, split
 from .least_squares import solve_row
 from .panels import counts_by_itself, panel_of, tasks
@@ -30,6 +29,7 @@ from .rows import (
     weigh,
 )
 from .simd import FLOOR, TILE, combine, tile
+from .team import mapped, over, per_task
 
 INNER = 10  # sweeps over the quadratic model, until one gains less than `ENOUGH` of the first
 ENOUGH = 1e-2
@@ -247,9 +247,9 @@ def _take_step(d, used, low, high, w):
         w[k] = used.c[a]
 
 
-@compiled
-def _newton(X, update, panel, sums, inner, exact, start, stop):
-    """Returns what each component could have gained, and the loss after the update. Where `exact` is None, the code
+@mapped
+def _newton(X, update, panel, sums, inner, exact, found, number, start, stop):
+    """Finds what each component could have gained, and the loss after the update. Where `exact` is None, the code
     that minimises models to the end, a third of all, is not compiled."""
     A, out, rows, box, rank = update.A, update.out, update.rows, update.box, update.A.shape[1]
     l1, l2, loss, beta = box.l1, inner.l2, inner.loss, inner.loss.beta
@@ -308,7 +308,7 @@ def _newton(X, update, panel, sums, inner, exact, start, stop):
         for k in range(rank):
             out[i, k] = w[k]
         total += loss_of(row, loss, rule.base)
-    return gains, total
+    note(gains, total, found[number])
 
 
 def newton(X, A, others, box, l2, loss, inner, rows):
@@ -320,12 +320,9 @@ def newton(X, A, others, box, l2, loss, inner, rows):
     B, sums = others.B, others.sums().astype(A.dtype)
     (steps, eps, exact), whole = inner, counts_by_itself(X, loss.beta)
     panel, inner, exact = panel_of(X, B, whole), Inner(kind(l2), loss, steps, eps), exact or None
-    gains, losses = zip(
-        *threads.map_chunks(
-            lambda i, j: _newton(X, update, panel, sums, inner, exact, i, j),
-            tasks(X, B, whole, rows, rank * (rank + 16) // 4),
-        ),
-        strict=True,
-    )
-    total = sum(losses) + (linear_term(X, update.out, others, rows) if loss.beta == 1 else 0.0)
-    return (update.out,), (np.sum(gains, axis=0), total)
+    boundaries = tasks(X, B, whole, rows, rank * (rank + 16) // 4)
+    found = per_task(boundaries, rank + 1)
+    over(_newton, boundaries, X, update, panel, sums, inner, exact, found)
+    *gains, total = found.sum(axis=0)
+    linear = linear_term(X, update.out, others, rows) if loss.beta == 1 else 0.0
+    return (update.out,), (np.array(gains), float(total) + linear)

@@ -4,9 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import threads
 from ..records import EntryLoss
-from .base import DOUBLE, aligned, bounds_of, compiled, helper, update_of
+from .base import DOUBLE, aligned, bounds_of, helper, note, update_of
 from .panels import panel_of, tasks
 from .rows import (
     Row,
@@ -28,6 +27,7 @@ from .rows import (
     weigh,
 )
 from .simd import combine, moments, pull, renew
+from .team import mapped, over, per_task
 
 KL = EntryLoss(1.0)
 KEPT = 2.0**-6  # of a model: where less may be left, it is summed anew, since its rounding is that of what it was
@@ -112,9 +112,9 @@ def _linear_slopes(row, panel, sums, base, room, out):
         out[k] += sums.dtype.type(base) * sums[k]
 
 
-@compiled
-def _newton_kl(X, update, panel, sums, inner, start, stop):
-    """Returns what each component could have gained, and the loss after the update."""
+@mapped
+def _newton_kl(X, update, panel, sums, inner, found, number, start, stop):
+    """Finds what each component could have gained, and the loss after the update."""
     A, out, rows, box, rank, l2 = update.A, update.out, update.rows, update.box, update.A.shape[1], inner.l2
     panel, given, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
     row = Row(given.x, given.m[:0], given.y, given.indices, given.extent)  # where weights have multiplied x
@@ -158,7 +158,7 @@ def _newton_kl(X, update, panel, sums, inner, start, stop):
         if apart:
             read_row(X, i, panel, given)
         loss += loss_of(given, KL, base)
-    return gains, loss
+    note(gains, loss, found[number])
 
 
 def newton_kl(X, A, others, box, l2, inner, rows):
@@ -169,12 +169,8 @@ def newton_kl(X, A, others, box, l2, inner, rows):
     kind, update = A.dtype.type, update_of(A, box, rows)
     B, sums = others.B, others.sums().astype(A.dtype)
     panel, inner = panel_of(X, B, X.full), Inner(kind(l2), *inner)
-    gains, losses = zip(
-        *threads.map_chunks(
-            lambda i, j: _newton_kl(X, update, panel, sums, inner, i, j),
-            tasks(X, B, X.full, rows, 4 * A.shape[1]),
-        ),
-        strict=True,
-    )
-    loss = sum(losses) + linear_term(X, update.out, others, rows)
-    return (update.out,), (np.sum(gains, axis=0), loss)
+    boundaries = tasks(X, B, X.full, rows, 4 * A.shape[1])
+    found = per_task(boundaries, A.shape[1] + 1)
+    over(_newton_kl, boundaries, X, update, panel, sums, inner, found)
+    *gains, loss = found.sum(axis=0)
+    return (update.out,), (np.array(gains), float(loss) + linear_term(X, update.out, others, rows))

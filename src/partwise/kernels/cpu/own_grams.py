@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import threads
-from .base import DOUBLE, INT, aligned, best_for, bounds_of, compiled, gain, helper, update_of
+from .base import DOUBLE, INT, aligned, best_for, bounds_of, compiled, gain, helper, note, update_of
 from .newton import Tiles, _curvatures, _minimise_exactly, room_for_model
 from .panels import panel_of, tasks
 from .rows import join_parts, longest, longest_of, no_parts, read_row, room_for, sums_of, take_parts
 from .simd import TILE, combine
+from .team import mapped, over, per_task
 
 NOTHING = 4  # times the rounding of a number: what may be left of it
 
@@ -140,9 +140,9 @@ def _finish(model, used, l1):
     return max(gained, 0.0)
 
 
-@compiled
-def _own_grams(X, update, panel, gram, cross, inner, exact, start, stop):
-    """Returns what each component could have gained, and `sum e_j y_j^2` after the update; `exact` as in `_newton`."""
+@mapped
+def _own_grams(X, update, panel, gram, cross, inner, exact, found, number, start, stop):
+    """Finds what each component could have gained, and `sum e_j y_j^2` after the update; `exact` as in `_newton`."""
     A, out, rows, box, rank = update.A, update.out, update.rows, update.box, update.A.shape[1]
     l1, rule = box.l1, (box.l1, inner.binary)
     panel, row, length = room_for(X, panel, rank, longest_of(X, rows, start, stop))
@@ -181,7 +181,7 @@ def _own_grams(X, update, panel, gram, cross, inner, exact, start, stop):
         for a in range(used.number[0]):
             out[i, used.parts[a]] = used.c[a]
         squares += _weighted_model(row, z)
-    return gains, squares
+    note(gains, squares, found[number])
 
 
 def own_grams(X, A, others, cross, gram, box, inner, rows):
@@ -190,18 +190,15 @@ def own_grams(X, A, others, cross, gram, box, inner, rows):
     kind, update, B = A.dtype.type, update_of(A, box, rows), others.B
     sweeps, eps, *rest, exact = inner
     panel, rank, inner, exact = panel_of(X, B, X.full), A.shape[1], Inner(sweeps, kind(eps), *rest), exact or None
-    gains, squares = zip(
-        *threads.map_chunks(
-            lambda i, j: _own_grams(X, update, panel, gram, cross, inner, exact, i, j),
-            tasks(X, B, X.full, rows, rank * (rank + 16) // 4),
-        ),
-        strict=True,
-    )
-    return (update.out,), (np.sum(gains, axis=0), sum(squares))
+    boundaries = tasks(X, B, X.full, rows, rank * (rank + 16) // 4)
+    found = per_task(boundaries, rank + 1)
+    over(_own_grams, boundaries, X, update, panel, gram, cross, inner, exact, found)
+    *gains, squares = found.sum(axis=0)
+    return (update.out,), (np.array(gains), float(squares))
 
 
-@compiled
-def _own_slopes(X, A, panel, squares, slope, curvature, start, stop):
+@mapped
+def _own_slopes(X, A, panel, squares, slope, curvature, totals, number, start, stop):
     rank = A.shape[1]
     panel, row, length = room_for(X, panel, rank, longest(X, start, stop))
     sums, w, used, z, total = (
@@ -223,7 +220,7 @@ def _own_slopes(X, A, panel, squares, slope, curvature, start, stop):
         sums_of(row.x, row, squares, sums)
         for k in range(rank):
             curvature[i, k] = sums[k]
-    return total
+    totals[number] = total
 
 
 def own_slopes(X, A, others):
@@ -231,8 +228,7 @@ def own_slopes(X, A, others):
     B, slope, curvature = others.B, np.empty_like(A), np.empty_like(A)
     panel = panel_of(X, B, X.full)
     squares = panel._replace(B=panel.B * panel.B, H=panel.H * panel.H)
-    totals = threads.map_chunks(
-        lambda i, j: _own_slopes(X, A, panel, squares, slope, curvature, i, j),
-        tasks(X, B, X.full, np.arange(A.shape[0]), 4 * A.shape[1]),
-    )
-    return (slope, curvature), (sum(totals),)
+    boundaries = tasks(X, B, X.full, np.arange(A.shape[0]), 4 * A.shape[1])
+    totals = per_task(boundaries)
+    over(_own_slopes, boundaries, X, A, panel, squares, slope, curvature, totals)
+    return (slope, curvature), (float(sum(totals)),)

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import threads
-from .base import compiled
 from .products import padded
 from .simd import LINE
+from .team import mapped, over
 
 ROW = 16  # entries that cost as much as what a row costs besides
 
@@ -30,8 +30,8 @@ def stride_of(n, itemsize):
     return (lines + 1 - lines % 2) * LINE // itemsize
 
 
-@compiled
-def _turn(B, H, stride, start, stop):
+@mapped
+def _turn(B, H, stride, number, start, stop):
     for j in range(start, stop):
         for k in range(B.shape[1]):
             H[k * stride + j] = B[j, k]
@@ -42,7 +42,7 @@ def turned(B):
     dim, rank = B.shape
     stride = stride_of(dim, B.itemsize)
     H = np.zeros(rank * stride, B.dtype)
-    threads.map_chunks(lambda i, j: _turn(B, H, stride, i, j), threads.split_evenly(dim, rank, threads.LIGHT_WORK))
+    over(_turn, threads.split_evenly(dim, rank, threads.LIGHT_WORK), B, H, stride)
     return H, stride
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 
 from .. import threads
-from .base import aligned, compiled, helper, padded_to
+from .base import aligned, helper, padded_to
 from .simd import LINE, VECTOR, gather, scatter
+from .team import mapped, over
 
 TILE = 4  # vectors of a row of B that are summed at once; wider rows take several passes
 PIECE = 128  # rows of a dense product that are worth a piece of their own
@@ -56,8 +57,8 @@ def _scatter_rows(X, B, stride, offset, count, out, start, stop):
             scatter(4, values, indices, first, last, B, place, offset, stride, out)
 
 
-@compiled
-def _sparse_product(X, B, stride, out, start, stop):
+@mapped
+def _sparse_product(X, B, stride, out, number, start, stop):
     lanes = VECTOR // B.itemsize
     sums = aligned(TILE * lanes, B.dtype)
     for first in range(0, stride // lanes, TILE):
@@ -65,17 +66,19 @@ def _sparse_product(X, B, stride, out, start, stop):
         _gather_rows(X, B, stride, first * lanes, count, sums, out, start, stop)
 
 
-@compiled
-def _transposed_product(X, B, stride, dim, start, stop):
-    lanes, out = VECTOR // B.itemsize, aligned(dim * stride, B.dtype)
+@mapped
+def _transposed_product(X, B, stride, parts, number, start, stop):
+    part = parts[number]
+    lanes, out = VECTOR // B.itemsize, aligned(part.size, B.dtype)
     for first in range(0, stride // lanes, TILE):
         count = min(TILE, stride // lanes - first)
         _scatter_rows(X, B, stride, first * lanes, count, out, start, stop)
-    return out
+    for p in range(part.size):
+        part[p] = out[p]
 
 
-@compiled
-def _pad(B, scale, out, start, stop):
+@mapped
+def _pad(B, scale, out, number, start, stop):
     for i in range(start, stop):
         for k in range(B.shape[1]):
             out[i, k] = B[i, k] * scale
@@ -88,7 +91,7 @@ def padded(B, scale):
     space = np.empty(B.shape[0] * width + LINE // B.itemsize, B.dtype)
     skip = (-space.ctypes.data) % LINE // B.itemsize  # to the beginning of a cache line, as `aligned`, but not zeroed
     out = space[skip : skip + B.shape[0] * width].reshape(B.shape[0], width)
-    threads.map_chunks(lambda i, j: _pad(B, scale, out, i, j), threads.split_evenly(*B.shape, threads.LIGHT_WORK))
+    over(_pad, threads.split_evenly(*B.shape, threads.LIGHT_WORK), B, scale, out)
     return out
 
 
@@ -102,7 +105,7 @@ def sparse_product(X, B):
     out = np.empty((X.indptr.size - 1, B.shape[1]), dtype=B.dtype)
     wide = padded(B, B.dtype.type(X.scale))
     flat, stride = wide.ravel(), wide.shape[1]
-    threads.map_chunks(lambda i, j: _sparse_product(X, flat, stride, out, i, j), balanced(X, B.shape[1]))
+    over(_sparse_product, balanced(X, B.shape[1]), X, flat, stride, out)
     return out
 
 
@@ -111,8 +114,10 @@ def transposed_product(X, B, dim):
     product of its own in its cache, see `is_narrow`."""
     wide = padded(B, B.dtype.type(X.scale))
     flat, stride = wide.ravel(), wide.shape[1]
-    parts = threads.map_chunks(lambda i, j: _transposed_product(X, flat, stride, dim, i, j), balanced(X, B.shape[1]))
-    return np.ascontiguousarray(threads.added(parts).reshape(dim, stride)[:, : B.shape[1]])
+    boundaries = balanced(X, B.shape[1])
+    parts = np.empty((len(boundaries) - 1, dim * stride), B.dtype)
+    over(_transposed_product, boundaries, X, flat, stride, parts)
+    return np.ascontiguousarray(parts.sum(axis=0).reshape(dim, stride)[:, : B.shape[1]])
 
 
 def is_narrow(dim, rank, itemsize):

@@ -4,6 +4,7 @@ import numpy as np
 
 from .. import threads
 from .base import compiled
+from .team import mapped, over
 
 ROUNDS = 200  # of a search for a multiplier that a few settle
 LARGE = 1e3
@@ -17,7 +18,7 @@ def over_rows(kernel, V, *arguments):
     """`kernel(V, *arguments, out, start, stop)` over the rows of V in parallel."""
     out = np.empty_like(V)
     boundaries = threads.split_evenly(V.shape[0], V.shape[1] * 8, threads.CHUNK_WORK)
-    threads.map_chunks(lambda i, j: kernel(V, *arguments, out, i, j), boundaries)
+    over(kernel, boundaries, V, *arguments, out)
     return out
 
 
@@ -63,8 +64,8 @@ def _kth_largest(values, n, k):
     return values[place]
 
 
-@compiled
-def _keep_largest(scores, ends, members, counts, keep, start, stop):
+@mapped
+def _keep_largest(scores, ends, members, counts, keep, number, start, stop):
     room = np.empty(scores.shape[1], scores.dtype)
     for i in range(start, stop):
         score, kept = scores[i], keep[i]
@@ -101,7 +102,7 @@ def keep_largest(scores, groups, counts):
     keep = np.empty(scores.shape, dtype=np.bool_)
     arguments = scores, ends, members, np.asarray(counts, dtype=np.int64), keep
     boundaries = threads.split_evenly(scores.shape[0], scores.shape[1] * 8, threads.CHUNK_WORK)
-    threads.map_chunks(lambda i, j: _keep_largest(*arguments, i, j), boundaries)
+    over(_keep_largest, boundaries, *arguments)
     return keep
 
 
@@ -175,8 +176,8 @@ def _multiplier(v, low, high, total):
     return mu
 
 
-@compiled
-def _project_simplex(V, lower, upper, total, out, start, stop):
+@mapped
+def _project_simplex(V, lower, upper, total, out, number, start, stop):
     low_step, high_step = min(lower.shape[0] - 1, 1), min(upper.shape[0] - 1, 1)
     rest = np.empty(V.shape[1])
     for i in range(start, stop):
@@ -295,8 +296,8 @@ def _direction(v, active, ratio, room, x):
     return mu + largest, 0.0 if flat else norm
 
 
-@compiled
-def _project_hoyer(V, keep, ratio, norm, out, start, stop):
+@mapped
+def _project_hoyer(V, keep, ratio, norm, out, number, start, stop):
     """The best direction, times the norm, or the length of v along it."""
     room = np.empty(V.shape[1])
     for i in range(start, stop):

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import threads
 from .base import compiled
+from .team import mapped, over
 
 EXCHANGES = 20  # rounds over the support of a row
 RIDGE = 1e-13  # of the largest diagonal entry, so that parallel entries have no infinite values
@@ -149,8 +150,8 @@ def _next_first(c, gram, nonnegative, tried, attempt, support):
     return 1
 
 
-@compiled
-def _pursue(A, gram, cross, rule, starts, out, start, stop):
+@mapped
+def _pursue(A, gram, cross, rule, starts, out, number, start, stop):
     rank, most, nonnegative = gram.shape[0], rule.most, rule.nonnegative
     support, trial = np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)
     root, x, work = np.empty((most + 1, most + 1)), np.empty(most + 1), np.empty(most + 1)
@@ -195,5 +196,5 @@ def pursue(A, gram, cross, most, labels, counts, nonnegative, starts):
     labels, counts = (np.asarray(numbers, dtype=np.int64) for numbers in (labels, counts))
     arguments = A, gram.astype(np.float64), cross, Rule(most, labels, counts, nonnegative), starts, out
     work = gram.shape[0] * (most + 1) ** 3 * starts
-    threads.map_chunks(lambda i, j: _pursue(*arguments, i, j), threads.split_evenly(A.shape[0], work))
+    over(_pursue, threads.split_evenly(A.shape[0], work), *arguments)
     return out

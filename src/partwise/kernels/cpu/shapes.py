@@ -4,6 +4,7 @@ import numpy as np
 
 from .base import compiled
 from .projections import over_rows
+from .team import mapped
 
 
 @compiled
@@ -40,8 +41,8 @@ def _unfold(blocks, n, x):
         n = start
 
 
-@compiled
-def _isotonic(V, lower, upper, out, start, stop):
+@mapped
+def _isotonic(V, lower, upper, out, number, start, stop):
     n, step = V.shape[1], min(lower.shape[0] - 1, 1)
     blocks, errors = np.empty((6, n)), np.empty(n + 1)
     for i in range(start, stop):
@@ -49,8 +50,8 @@ def _isotonic(V, lower, upper, out, start, stop):
         _unfold(blocks, n, out[i])
 
 
-@compiled
-def _unimodal(V, lower, upper, out, start, stop):
+@mapped
+def _unimodal(V, lower, upper, out, number, start, stop):
     n, step = V.shape[1], min(lower.shape[0] - 1, 1)
     rise, fall, up, down = np.empty((6, n)), np.empty((6, n)), np.empty(n + 1), np.empty(n + 1)
     for i in range(start, stop):
@@ -97,8 +98,8 @@ def _smoothed(v, zero, weight, excess, x):
             x[j] = (x[j] + before * following) / (before + excess[j])
 
 
-@compiled
-def _smooth(V, weight, lower, out, start, stop):
+@mapped
+def _smooth(V, weight, lower, out, number, start, stop):
     """Entries that would be below the bound are held there, and let go where they pull upwards: the matrix has no
     positive entry beside its diagonal, so that this ends after a few rounds at the optimum."""
     n = V.shape[1]

@@ -6,6 +6,7 @@ from .. import threads
 from ..records import Box
 from .base import Update, bounds_of, compiled
 from .hals import _hals, alike, lane_tasks
+from .team import mapped, over, per_task
 
 
 @compiled
@@ -44,7 +45,8 @@ def step_rows(A, slope, curvature, gram, box, free, inner, out):
     _subtract_slope(cross, slope, box.l1, unit)
     bounds = (bound if same else bound * unit for bound, same in zip((box.lower, box.upper), free, strict=True))
     update = Update(scaled, scaled, np.arange(len(A)), Box(A.dtype.type(0), *alike(*bounds, A.shape)))
-    _hals(update, cross, gram, np.arange(A.shape[1]), *inner, 0, len(A))
+    whole = [0, len(A)]
+    over(_hals, whole, update, cross, gram, np.arange(A.shape[1]), *inner, per_task(whole, A.shape[1]))
     _out_of_units(scaled, unit, box, out)
 
 
@@ -63,8 +65,8 @@ def shared_newton(A, slope, curvature, gram, box, inner):
     return out
 
 
-@compiled
-def _rescaled(A, l1, scales, out, start, stop):
+@mapped
+def _rescaled(A, l1, scales, out, number, start, stop):
     totals, sums, ridge = scales
     for i in range(start, stop):
         linear, square = 0.0, 0.0
@@ -86,5 +88,5 @@ def rescaled(A, box, scales):
         return A
     out = np.empty_like(A)
     boundaries = threads.split_evenly(*A.shape, threads.LIGHT_WORK)
-    threads.map_chunks(lambda i, j: _rescaled(A, box.l1, scales, out, i, j), boundaries)
+    over(_rescaled, boundaries, A, box.l1, scales, out)
     return out

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import threads
-from .base import aligned, bounds_of, compiled, helper, update_of
+from .base import aligned, bounds_of, helper, update_of
 from .panels import panel_of, tasks
 from .rows import join_parts, longest, no_parts, read_row, room_for, sums_of, take_parts, weigh
 from .simd import moments
+from .team import mapped, over
 
 
 class Rule(NamedTuple):
@@ -66,8 +66,8 @@ def _toll(linear, square, delta):
     return max(min(linear, square / delta), 0)
 
 
-@compiled
-def _smooth_l1(X, update, panel, totals, rule, start, stop):
+@mapped
+def _smooth_l1(X, update, panel, totals, rule, number, start, stop):
     A, rank, kind, l1, l2 = update.A, update.A.shape[1], update.A.dtype.type, update.box.l1, rule.l2
     dim, sums, gram = totals.dim, totals.sums, totals.gram
     panel, row, length = room_for(X, panel, rank, longest(X, start, stop))
@@ -126,8 +126,5 @@ def smooth_l1(X, A, others, box, l2, together, deltas):
     panel, dim = panel_of(X, B, X.full), min(math.prod(len(F) for F in others.all_factors), 1 << 62)
     totals = Totals(dim, others.sums().astype(kind), others.gram().astype(kind))
     rule = Rule(kind(l2), kind(1 if X.full else X.unlisted), together, deltas.astype(kind))
-    threads.map_chunks(
-        lambda i, j: _smooth_l1(X, update, panel, totals, rule, i, j),
-        tasks(X, B, X.full, rows, 4 * A.shape[1]),
-    )
+    over(_smooth_l1, tasks(X, B, X.full, rows, 4 * A.shape[1]), X, update, panel, totals, rule)
     return (update.out,), ()

@@ -5,69 +5,79 @@ import math
 import numpy as np
 
 from .. import threads
-from .base import compiled
+from .serving import enter_gram
+from .team import mapped, over, per_task
 
 
-@compiled
-def _inner(A, B, start, stop):
+@mapped
+def _inner(A, B, sums, number, start, stop):
     total = 0.0
     for i in range(start, stop):
         for k in range(A.shape[1]):
             total += np.float64(A[i, k]) * np.float64(B[i, k])
-    return total
+    sums[number] = total
 
 
 def inner(A, B):
     """`sum A B`."""
-    return sum(threads.map_chunks(lambda i, j: _inner(A, B, i, j), threads.split_evenly(*A.shape, threads.LIGHT_WORK)))
+    boundaries = threads.split_evenly(*A.shape, threads.LIGHT_WORK)
+    sums = per_task(boundaries)
+    over(_inner, boundaries, A, B, sums)
+    return float(sum(sums))
 
 
-@compiled
-def _sum_abs(A, start, stop):
+@mapped
+def _sum_abs(A, sums, number, start, stop):
     total = 0.0
     for i in range(start, stop):
         for k in range(A.shape[1]):
             total += abs(np.float64(A[i, k]))
-    return total
+    sums[number] = total
 
 
 def sum_abs(A):
     """`sum |A|`."""
-    return sum(threads.map_chunks(lambda i, j: _sum_abs(A, i, j), threads.split_evenly(*A.shape, threads.LIGHT_WORK)))
+    boundaries = threads.split_evenly(*A.shape, threads.LIGHT_WORK)
+    sums = per_task(boundaries)
+    over(_sum_abs, boundaries, A, sums)
+    return float(sum(sums))
 
 
-@compiled
-def _summary(values):
+@mapped
+def _summary(values, found, number, start, stop):
     lowest, highest, count = np.inf, -np.inf, 0
-    for p in range(values.size):
+    for p in range(start, stop):
         lowest, highest = min(lowest, values[p]), max(highest, values[p])
         count += values[p] != 0
-    return lowest, highest, count
+    found[number, 0], found[number, 1], found[number, 2] = lowest, highest, count
 
 
 def summary(values):
     """Smallest and largest of numbers in a row, inf and -inf where there are none, and how many are not 0."""
-    parts = threads.map_chunks(lambda i, j: _summary(values[i:j]), pieces_of(values))
-    lowest, highest, counts = zip(*parts, strict=True)
-    return float(min(lowest)), float(max(highest)), sum(counts)
+    boundaries = pieces_of(values)
+    found = per_task(boundaries, 3)
+    over(_summary, boundaries, values, found)
+    return float(found[:, 0].min()), float(found[:, 1].max()), int(found[:, 2].sum())
 
 
-@compiled
-def _unit_sums(values, unit, highest):
+@mapped
+def _unit_sums(values, unit, highest, found, number, start, stop):
     first, second, count = 0.0, 0.0, 0
-    for p in range(values.size):
+    for p in range(start, stop):
         value = np.float64(values[p]) / unit
         first += abs(value)
         second += value * value
         count += values[p] == highest
-    return first, second, count
+    found[number, 0], found[number, 1], found[number, 2] = first, second, count
 
 
 def unit_sums(values, unit, highest):
     """`sum |v / unit|`, `sum (v / unit)^2`, and how many are equal to `highest`, of numbers in a row."""
-    parts = threads.map_chunks(lambda i, j: _unit_sums(values[i:j], unit, highest), pieces_of(values))
-    first, second, counts = (sum(numbers) for numbers in zip(*parts, strict=True))
-    return first, second, counts
+    boundaries = pieces_of(values)
+    found = per_task(boundaries, 3)
+    over(_unit_sums, boundaries, values, unit, highest, found)
+    first, second, count = (float(sum(column)) for column in found.T)
+    return first, second, int(count)
 
 
 def all_finite(values):
@@ -90,11 +100,16 @@ def gram(A):
     """`A' A`, in A's type, by BLAS."""
     dim, rank = A.shape
     boundaries = threads.split_evenly(dim, rank**2)
-    return threads.added(threads.map_chunks(lambda i, j: A[i:j].T @ A[i:j], boundaries))
+    if len(boundaries) == 2:
+        return A.T @ A
+    parts = np.zeros((len(boundaries) - 1, rank, rank), A.dtype)
+    over(enter_gram, boundaries, np.ascontiguousarray(A), parts)
+    upper = np.triu(parts.sum(axis=0))
+    return upper + np.triu(upper, 1).T
 
 
-@compiled
-def _power_sums(X, beta, out, start, stop):
+@mapped
+def _power_sums(X, beta, out, number, start, stop):
     weighted = X.weights.size > 0
     for i in range(start, stop):
         total = 0.0
@@ -111,5 +126,5 @@ def power_sums(X, beta):
     """`sum |x|^beta` over the nonzero entries of each row, each by its weight, (dim,)."""
     out = np.empty(X.n_rows)
     boundaries = threads.split_rows(X.indptr, 1, least=threads.LIGHT_WORK)
-    threads.map_chunks(lambda i, j: _power_sums(X, float(beta), out, i, j), boundaries)
+    over(_power_sums, boundaries, X, float(beta), out)
     return (out,), ()

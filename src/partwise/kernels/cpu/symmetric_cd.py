@@ -21,6 +21,7 @@ from .base import aligned, compiled, helper
 from .products import TILE, gather_vectors, padded
 from .simd import VECTOR
 from .sums import gram
+from .team import mapped, over, per_task
 
 ROUNDS = 60  # of Newton's method: it needs 2 to 7
 CLOSE = 2.0**-27  # a step by this share of the root is the last: the next would be by its square
@@ -198,8 +199,8 @@ def symmetric_cd(X, A, own, diagonal, sweeps):
     return np.ascontiguousarray(wide[:, : A.shape[1]]), gains
 
 
-@compiled
-def _symmetric_gains(A, cross, gram, own, quartic, start, stop):
+@mapped
+def _symmetric_gains(A, cross, gram, own, quartic, gains, number, start, stop):
     rank, room = gram.shape[0], room_of(gram)
     for i in range(start, stop):
         for k in range(rank):
@@ -209,15 +210,15 @@ def _symmetric_gains(A, cross, gram, own, quartic, start, stop):
             descend_row(A[i], room.G, 0.0, own[i], quartic, False, room)
         else:
             descend_row(A[i], gram, 1.0, own[i], quartic, False, room)
-    return room.gains
+    for k in range(rank):
+        gains[number, k] = room.gains[k]
 
 
 def symmetric_gains(A, cross, gram, own, diagonal):
     """By how much the objective falls if each entry of a column goes to its best value, the others held: (rank,).
     `cross` is `X A`, `gram` is `A' A`."""
     gram, diagonal = gram.astype(np.float64), float(diagonal)
-    parts = threads.map_chunks(
-        lambda i, j: _symmetric_gains(A, cross, gram, own, diagonal, i, j),
-        threads.split_evenly(A.shape[0], A.shape[1] ** 2),
-    )
-    return np.sum(parts, axis=0)
+    boundaries = threads.split_evenly(A.shape[0], A.shape[1] ** 2)
+    gains = per_task(boundaries, A.shape[1])
+    over(_symmetric_gains, boundaries, A, cross, gram, own, diagonal, gains)
+    return gains.sum(axis=0)

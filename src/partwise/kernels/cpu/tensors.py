@@ -3,11 +3,12 @@
 import numpy as np
 
 from .. import threads
-from .base import compiled, helper
+from .base import helper
+from .team import mapped, over
 
 
-@compiled
-def _contract(P, before, after, out, start, stop):
+@mapped
+def _contract(P, before, after, out, number, start, stop):
     rank = P.shape[3]
     sums, total = np.empty(rank, P.dtype), np.empty(rank, P.dtype)
     for i in range(start, stop):
@@ -28,10 +29,7 @@ def contract(P, before, after):
     multiplied by the factors of distant modes."""
     out = np.empty((P.shape[1], P.shape[3]), P.dtype)
     work = P.shape[0] * P.shape[2] * P.shape[3]
-    threads.map_chunks(
-        lambda i, j: _contract(P, before, after, out, i, j),
-        threads.split_evenly(P.shape[1], work, threads.LIGHT_WORK),
-    )
+    over(_contract, threads.split_evenly(P.shape[1], work, threads.LIGHT_WORK), P, before, after, out)
     return out
 
 
@@ -47,8 +45,8 @@ def _end_of_fiber(places, p, stop):
     return end
 
 
-@compiled
-def _sparse_mttkrp(indptr, places, values, F, scale, out, start, stop):
+@mapped
+def _sparse_mttkrp(indptr, places, values, F, scale, out, number, start, stop):
     rank, last = F.shape[1], places.shape[1] - 1
     sums, total = np.empty(rank, F.dtype), np.empty(rank, F.dtype)
     for i in range(start, stop):
@@ -77,14 +75,12 @@ def sparse_mttkrp(indptr, places, values, F, scale):
     stacked in F. Entries that differ in their last place alone are summed before the other factors are looked at."""
     out = np.empty((indptr.size - 1, F.shape[1]), F.dtype)
     work = (np.diff(indptr) + 1) * np.int64(F.shape[1])
-    threads.map_chunks(
-        lambda i, j: _sparse_mttkrp(indptr, places, values, F, scale, out, i, j), threads.split_by_work(work)
-    )
+    over(_sparse_mttkrp, threads.split_by_work(work), indptr, places, values, F, scale, out)
     return out
 
 
-@compiled
-def _multiply_rows(F, index, first, out, start, stop):
+@mapped
+def _multiply_rows(F, index, first, out, number, start, stop):
     for j in range(start, stop):
         row = F[index[j]]
         for k in range(F.shape[1]):
@@ -96,5 +92,5 @@ def khatri_rao_rows(factors, index):
     out = np.empty((index.shape[1], factors[0].shape[1]), factors[0].dtype)
     chunks = threads.split_evenly(*out.shape, threads.LIGHT_WORK)
     for m, F in enumerate(factors):
-        threads.map_chunks(lambda i, j, F=F, m=m: _multiply_rows(F, index[m], m == 0, out, i, j), chunks)
+        over(_multiply_rows, chunks, F, index[m], m == 0, out)
     return out

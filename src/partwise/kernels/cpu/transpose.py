@@ -3,25 +3,27 @@
 import numpy as np
 
 from .. import threads
-from .base import compiled
+from .team import mapped, over
 
 MOST_COUNTS = 16  # chunks of rows, each of which counts the entries of all columns
 
 
-@compiled
-def _count(indptr, indices, counts, start, stop):
+@mapped
+def _count(indptr, indices, counts, number, start, stop):
     """Add the number of entries in each column of the given rows."""
+    own = counts[number]
     for p in range(indptr[start], indptr[stop]):
-        counts[indices[p]] += 1
+        own[indices[p]] += 1
 
 
-@compiled
-def _move(indptr, indices, values, places, rows, out, start, stop):
+@mapped
+def _move(indptr, indices, values, places, rows, out, number, start, stop):
     """Put the entries of the given rows where their columns are, the next free places of which are given."""
+    free = places[number]
     for i in range(start, stop):
         for p in range(indptr[i], indptr[i + 1]):
-            place = places[indices[p]]
-            places[indices[p]] = place + 1
+            place = free[indices[p]]
+            free[indices[p]] = place + 1
             rows[place] = i
             out[place] = values[p]
 
@@ -32,10 +34,9 @@ def transpose(indptr, indices, values, dim, dtype):
     least = max(threads.CHUNK_WORK // 4, values.size // MOST_COUNTS, 2 * dim)
     chunks = sorted(set(threads.split_rows(indptr, 1, least=least)))
     counts = np.zeros((len(chunks) - 1, dim), indptr.dtype)
-    at = {start: number for number, start in enumerate(chunks[:-1])}
-    threads.map_chunks(lambda i, j: _count(indptr, indices, counts[at[i]], i, j), chunks)
+    over(_count, chunks, indptr, indices, counts)
     ends = np.concatenate([[0], np.cumsum(counts.sum(axis=0))]).astype(indptr.dtype)
     places = ends[:-1] + np.cumsum(counts, axis=0, dtype=indptr.dtype) - counts
     rows, out = np.empty(values.size, indices.dtype), np.empty(values.size, dtype)
-    threads.map_chunks(lambda i, j: _move(indptr, indices, values, places[at[i]], rows, out, i, j), chunks)
+    over(_move, chunks, indptr, indices, values, places, rows, out)
     return out, rows, ends

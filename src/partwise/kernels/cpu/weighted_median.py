@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import threads
-from .base import DOUBLE, aligned, bounds_of, compiled, helper, update_of
+from .base import DOUBLE, aligned, bounds_of, helper, update_of
 from .panels import panel_of, tasks
 from .rows import gather_panel, gather_sums, longest_of, no_parts, read_row, room_for, weigh
 from .selection import select
 from .simd import combine
+from .team import mapped, over, per_task
 
 NOTHING = 2.0**-27  # of the sum of a row of X: a weight that could gain less is at its best value
 ROUGH, ROUGH_SINGLE = 2.0**-40, 2.0**-18  # a residual below this share of its terms is rounding
@@ -218,8 +218,8 @@ def _sweep(used, sizes, rule, bounds, left, H, nothing):
     return n_suboptimal
 
 
-@compiled
-def _weighted_median(X, update, panel, magnitudes, rule, n_suboptimal, start, stop):
+@mapped
+def _weighted_median(X, update, panel, magnitudes, rule, n_suboptimal, losses, number, start, stop):
     """Returns the loss after the update."""
     A, out, rank, loss = update.A, update.out, update.A.shape[1], 0.0
     panel, row, length = room_for(X, panel, rank, longest_of(X, update.rows, start, stop))
@@ -264,7 +264,7 @@ def _weighted_median(X, update, panel, magnitudes, rule, n_suboptimal, start, st
         for j in range(n):
             paid += abs(r[j])
         loss += paid
-    return loss
+    losses[number] = loss
 
 
 def weighted_median(X, A, others, box, l2, binary, sweeps, rows):
@@ -277,15 +277,14 @@ def weighted_median(X, A, others, box, l2, binary, sweeps, rows):
     whole, rule = X.full and X.weights.size == 0, Rule(float(l2), float(X.unlisted), binary, sweeps)
     panel, sums = panel_of(X, B, whole), others.sizes().astype(A.dtype)
     magnitudes = Magnitudes(panel.B if whole or B.min(initial=0) >= 0 else np.abs(panel.B), sums)
-    loss = threads.map_chunks(
-        lambda i, j: _weighted_median(X, update, panel, magnitudes, rule, n_suboptimal, i, j),
-        tasks(X, B, whole, rows, 4 * A.shape[1]),
-    )
-    return (update.out, n_suboptimal), (sum(loss),)
+    boundaries = tasks(X, B, whole, rows, 4 * A.shape[1])
+    losses = per_task(boundaries)
+    over(_weighted_median, boundaries, X, update, panel, magnitudes, rule, n_suboptimal, losses)
+    return (update.out, n_suboptimal), (float(sum(losses)),)
 
 
-@compiled
-def _residuals(X, A, B, out, start, stop):
+@mapped
+def _residuals(X, A, B, out, number, start, stop):
     for i in range(start, stop):
         for p in range(X.indptr[i], X.indptr[i + 1]):
             j = p - X.indptr[i] if X.full else np.int64(X.indices[p])
@@ -299,8 +298,5 @@ def residuals(X, A, others):
     """`x - sum_k a_ik b_jk` at the listed entries of X."""
     B = others.B
     out = np.empty(X.values.size, A.dtype)
-    threads.map_chunks(
-        lambda i, j: _residuals(X, A, B, out, i, j),
-        tasks(X, B, X.full, np.arange(A.shape[0]), A.shape[1]),
-    )
+    over(_residuals, tasks(X, B, X.full, np.arange(A.shape[0]), A.shape[1]), X, A, B, out)
     return out

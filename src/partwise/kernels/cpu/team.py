@@ -1,0 +1,151 @@
+"""Threads for compiled kernels. They never need the GIL: Python hands it from one thread to the next in 0.1 ms, and a
+task may take less.
+
+A team has a record, words of memory that its threads share (`calls.py`). The caller puts a kernel and its arguments
+there and says how many tasks are left; whoever takes one away from that number has the task. Helpers watch the number
+for a moment after they have run out of tasks, since the next kernel often comes soon, and then go to sleep. They wake
+each other: the caller some, and each of these some more.
+"""
+
+import ctypes
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...run import interrupts
+from .. import threads
+from .cache import compiler
+from .calls import ALONE, BOUNDARIES, ENDS, FAILED, TaskCompiler
+from .serving import HELPERS, LOCK, PLACE, PLACES, TASKS, TURNS, routines
+from .simd import WAY
+
+WATCH = 2000  # turns of a loop that watches a word, 30 to 100 microseconds
+
+
+def _new_lock() -> int:
+    """The address of one of Python's locks, which is held."""
+    python = ctypes.pythonapi
+    python.PyThread_allocate_lock.restype = ctypes.c_void_p
+    lock = python.PyThread_allocate_lock()
+    python.PyThread_acquire_lock(ctypes.c_void_p(lock), 1)
+    return lock
+
+
+def _help(record: int, number: int) -> None:
+    """What the thread of a helper runs."""
+    threads.begin_thread()
+    serve, _, _ = routines()
+    serve(record, number)
+
+
+class Team:
+    """A record, and the threads that serve it, if any: the caller is the first of its `count`."""
+
+    def __init__(self, count: int):
+        self.count = count
+        kept = np.zeros(PLACES + PLACE * count, np.int64)
+        self.record, self.words = kept.ctypes.data, kept.data
+        self.words[BOUNDARIES] = self.record + 8 * ENDS
+        if count > 1:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))  # helpers are there for good, and so is the record
+            self.begin()
+
+    def begin(self) -> None:
+        """Let helpers come."""
+        routines()  # before several threads want them
+        self.words[HELPERS], self.words[LOCK] = self.count - 1, _new_lock()
+        for number in range(1, self.count):
+            self.words[PLACES + PLACE * number + 1] = _new_lock()
+            name = f"partwise-{number}"
+            threading.Thread(target=_help, args=(self.record, number), name=name, daemon=True).start()
+
+    def alone(self, kernel: Any, arguments: Sequence, start: int, stop: int) -> None:
+        """The one task of a kernel, in one call."""
+        words = self.words
+        words[ENDS], words[ENDS + 1], words[ALONE] = start, stop, 1
+        try:
+            kernel(*arguments, 0, 0, self.record)  # `TaskLower`
+        finally:
+            words[ALONE] = 0
+        self.judge()
+
+    def together(self, kernel: Any, arguments: Sequence, boundaries: Sequence[int]) -> None:
+        """All tasks of a kernel. Between two of the caller's is where Ctrl-C and the time limit are looked at."""
+        words, record, (_, step, end) = self.words, self.record, routines()
+        words[TASKS], words[FAILED] = len(boundaries) - 1, 0
+        # to watch is to keep a core from others: there has to be one for each
+        words[TURNS] = WATCH if len(_busy) == 1 and self.count <= threads.cores() else 0
+        ends = np.array(boundaries, np.int64)
+        words[BOUNDARIES] = ends.ctypes.data
+        try:
+            kernel(*arguments, 0, 0, self.record)  # `TaskLower`
+            more = step(record, words[TASKS])
+            while more:
+                interrupts.check()
+                more = step(record, 0)
+        finally:  # helpers write to arrays of the caller
+            end(record, 0)
+            words[BOUNDARIES] = record + 8 * ENDS
+        self.judge()
+
+    def judge(self) -> None:
+        """Raise what a task has failed with, which is the only way for it to."""
+        if self.words[FAILED]:
+            raise MemoryError("there is not enough memory for what a kernel needs")
+
+
+_idle: defaultdict[int, list[Team]] = defaultdict(list)  # by their number of threads
+_busy: set[Team] = set()  # those with several tasks
+
+
+def _after_fork() -> None:
+    """The threads of teams do not survive a fork."""
+    _idle.clear()
+    _busy.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+mapped = compiler(WAY, pipeline_class=TaskCompiler)  # for kernels that `over` calls
+
+
+def per_task(boundaries: Sequence[int], *shape: int) -> np.ndarray:
+    """Room for what each task finds, a row of this shape or a number, in double precision."""
+    return np.empty((len(boundaries) - 1, *shape))
+
+
+def over(kernel: Any, boundaries: Sequence[int], *arguments) -> None:
+    """`kernel(*arguments, number, start, stop)` over consecutive boundaries, in parallel; a kernel that adds up writes
+    to the row of its task's number. The arguments are arrays, numbers and tuples of these."""
+    if interrupts.are_held():  # as in every run
+        _over(kernel, boundaries, arguments)
+        return
+    with interrupts.held():
+        _over(kernel, boundaries, arguments)
+
+
+def _over(kernel: Any, boundaries: Sequence[int], arguments: Sequence) -> None:
+    interrupts.check()
+    if len(boundaries) < 2:
+        return
+    count = 1 if len(boundaries) == 2 else threads.count()
+    idle = _idle[count]
+    try:
+        team = idle.pop()
+    except IndexError:  # several threads of the caller's may work at the same time
+        team = Team(count)
+    try:
+        if len(boundaries) == 2:
+            team.alone(kernel, arguments, *boundaries)
+        else:
+            _busy.add(team)
+            team.together(kernel, arguments, boundaries)
+    finally:
+        _busy.discard(team)
+        idle.append(team)
