@@ -9,7 +9,7 @@ from scipy import sparse
 import partwise as pw
 from partwise import estimators, registry
 from partwise.datasets import make_parts
-from partwise.io.fingerprint import LARGE, fingerprint
+from partwise.fingerprint import LARGE, fingerprint
 from partwise.kernels import cpu, threads
 from partwise.kernels.cpu import all_finite
 from partwise.run import interrupts
