@@ -1,5 +1,5 @@
-"""The first call: whole processes, from the start of Python to its end, with no kernel compiled, and later ones. All find
-byte code, as pip leaves it."""
+"""The first call: whole processes, from the start of Python to its end, with no kernel compiled, and later ones. All
+find byte code, as pip leaves it."""
 
 from __future__ import annotations
 
