@@ -1,4 +1,5 @@
-"""A sparse matrix by its columns, from its rows."""
+"""A sparse matrix by its columns, from its rows. Places are numbers without a sign: those with one may count from the
+end, and to look whether they do takes as long as all else."""
 
 import numpy as np
 
@@ -11,17 +12,18 @@ MOST_COUNTS = 16  # chunks of rows, each of which counts the entries of all colu
 @compiled
 def _count(indptr, indices, counts, start, stop):
     """Add the number of entries in each column of the given rows."""
-    for p in range(indptr[start], indptr[stop]):
-        counts[indices[p]] += 1
+    for p in range(np.uint64(indptr[start]), np.uint64(indptr[stop])):
+        counts[np.uint64(indices[p])] += 1
 
 
 @compiled
 def _move(indptr, indices, values, places, rows, out, start, stop):
     """Put the entries of the given rows where their columns are, the next free places of which are given."""
     for i in range(start, stop):
-        for p in range(indptr[i], indptr[i + 1]):
-            place = places[indices[p]]
-            places[indices[p]] = place + 1
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            column = np.uint64(indices[p])
+            place = np.uint64(places[column])
+            places[column] += 1
             rows[place] = i
             out[place] = values[p]
 
