@@ -66,10 +66,10 @@ def test_an_estimator_looks_at_X_once(monkeypatch, store):
         counted(monkeypatch, module, "checked_data")
         for module in (estimators.base, pw.data.observed, pw.result.transform)
     ]
-    summaries = counted(monkeypatch, cpu, "summary", "unit_sums", "transpose")
+    summaries = counted(monkeypatch, cpu, "extremes", "unit_sums", "transpose")
     pw.NMF(4, init="random", random_state=0, max_iter=3, tol=0).fit(STORED[store])
     assert sum(map(Counter.total, looks)) == 1
-    assert summaries["summary"] == summaries["unit_sums"] == 1
+    assert summaries["extremes"] == summaries["unit_sums"] == 1
     assert summaries["transpose"] <= 1
 
 
