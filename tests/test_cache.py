@@ -73,6 +73,9 @@ def test_versions_and_the_way_of_compiling_change_the_folder(sources, monkeypatc
     assert len(before | {cache.digest_of("llvm")}) == 3
 
 
+NOT_COMPILED = "threads", "errors", "compiling", "checks", "garbage", "run"
+
+
 def test_all_that_is_compiled_into_kernels_is_a_source():
     """Modules that kernels import from are hashed, or Python code that is not compiled."""
     for file in cache.HERE.rglob("*.py"):
@@ -84,7 +87,7 @@ def test_all_that_is_compiled_into_kernels_is_a_source():
                     path = folder.joinpath(*module.split("."))
                     inside = path.is_relative_to(cache.HERE)
                     hashed = inside or path.with_suffix(".py") in cache.OUTSIDE
-                    assert hashed or path.name in ("threads", "errors", "compiling", "checks", "run"), (file, module)
+                    assert hashed or path.name in NOT_COMPILED, (file, module)
 
 
 def test_beside_the_sources_else_in_the_users_cache_else_nowhere(sources, tmp_path, monkeypatch):

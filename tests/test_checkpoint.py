@@ -101,7 +101,7 @@ def interrupted(path, n, **changes):
             super().close(None)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(pw.factorize.__globals__, "CheckpointWriter", Early)
+        patch.setattr(checkpoint, "CheckpointWriter", Early)
         with pytest.raises(Stop) as caught:
             run(checkpoint=(path, 0), callbacks=[stop_after(n)], **changes)
     assert caught.value.result.status == "callback"

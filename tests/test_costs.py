@@ -9,7 +9,7 @@ from scipy import sparse
 import partwise as pw
 from partwise import estimators, registry
 from partwise.datasets import make_parts
-from partwise.io.fingerprint import LARGE, fingerprint
+from partwise.fingerprint import LARGE, fingerprint
 from partwise.kernels import cpu, threads
 from partwise.kernels.cpu import all_finite, team
 from partwise.run import interrupts
@@ -67,10 +67,10 @@ def test_an_estimator_looks_at_X_once(monkeypatch, store):
         counted(monkeypatch, module, "checked_data")
         for module in (estimators.base, pw.data.observed, pw.result.transform)
     ]
-    summaries = counted(monkeypatch, cpu, "summary", "unit_sums", "transpose")
+    summaries = counted(monkeypatch, cpu, "extremes", "unit_sums", "transpose")
     pw.NMF(4, init="random", random_state=0, max_iter=3, tol=0).fit(STORED[store])
     assert sum(map(Counter.total, looks)) == 1
-    assert summaries["summary"] == summaries["unit_sums"] == 1
+    assert summaries["extremes"] == summaries["unit_sums"] == 1
     assert summaries["transpose"] <= 1
 
 

@@ -36,20 +36,35 @@ import partwise as pw
 before = set(sys.modules)
 import numpy as np
 from numba.core import event
+X = np.arange(1.0, 13).reshape(4, 3)
 with event.install_recorder("numba:compile") as compiled:
-    pw.factorize(np.arange(1.0, 13).reshape(4, 3), 2)
-print(len(compiled.buffer), before & {"numba"}, set(sys.modules) & set(sys.argv[1:]))
+    pw.{fit}
+print(len(compiled.buffer), before & {{"numba"}}, set(sys.modules) & set(sys.argv[1:]))
 """
-NOT_NEEDED = ("sklearn", "pandas", "pyarrow", "matplotlib", "jinja2", "scipy.optimize", "scipy.signal", "scipy.stats")
+OURS = ("partwise.io", "partwise.report", "partwise.run.checkpoint", "partwise.selection")
+OTHERS = ("sklearn", "pandas", "pyarrow", "scipy.optimize", "scipy.stats")  # what scikit-learn imports
+NOT_NEEDED = {
+    "factorize(X, 2)": (*OURS, "matplotlib", "jinja2", "scipy.signal", *OTHERS),
+    "NMF(2).fit(X)": (*OURS, "matplotlib", "jinja2", "scipy.signal"),
+}
 
 
-def test_a_fit_imports_what_it_needs_and_a_later_process_compiles_nothing():
-    command = [sys.executable, "-c", PROGRAM, *NOT_NEEDED]
+@pytest.mark.parametrize("fit", NOT_NEEDED)
+def test_a_fit_imports_what_it_needs_and_a_later_process_compiles_nothing(fit):
+    command = [sys.executable, "-c", PROGRAM.format(fit=fit), *NOT_NEEDED[fit]]
     first, later = (
         subprocess.run(command, capture_output=True, text=True, check=True).stdout.split(maxsplit=1) for _ in range(2)
     )
     assert first[1] == later[1] == "set() set()\n"
     assert later[0] == "0"
+
+
+@pytest.mark.parametrize("fit", NOT_NEEDED)
+def test_a_later_process_imports_no_packages_that_extend_numba(fit):
+    """`sparse` is one."""
+    command = [sys.executable, "-c", PROGRAM.format(fit=fit), "sparse"]
+    _, later = (subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2))
+    assert later == "0 set() set()\n"
 
 
 @pytest.mark.parametrize("name", partwise.LATER)
@@ -137,7 +152,8 @@ def test_what_else_is_used_inside_of_numba():
     from numba.core.typed_passes import NativeLowering
 
     assert all(hasattr(event, name) for name in ("Listener", "register"))
-    assert isinstance(njit(lambda x: x, _nrt=False)._cache, NullCache)
+    kernel = njit(lambda x: x, _nrt=False)
+    assert isinstance(kernel._cache, NullCache) and hasattr(kernel, "_compilation_chain_init_hook")
     assert all(hasattr(NullCache, name) for name in ("cache_path", "load_overload", "save_overload"))
     assert all(hasattr(CompileResult, name) for name in ("_reduce", "_rebuild", "codegen", "library"))
     library = ("_optimize_functions", "_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals")

@@ -3,12 +3,15 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import init, losses, oracles, solvers, structures
-from .data.tensor import SparseTensor
-from .factorize import factorize
-from .holdout import Holdout, holdout
-from .problem import Problem
-from .result import Result
+from . import garbage
+
+with garbage.put_off():
+    from . import init, losses, oracles, solvers, structures
+    from .data.tensor import SparseTensor
+    from .factorize import factorize
+    from .holdout import Holdout, holdout
+    from .problem import Problem
+    from .result import Result
 
 if TYPE_CHECKING:
     from . import datasets, metrics, sc, selection
@@ -79,7 +82,8 @@ def __getattr__(name: str) -> Any:
     if name not in LATER:
         raise AttributeError(f"module 'partwise' has no attribute {name!r}")
     home, known_as = LATER[name]
-    module = import_module(f".{home}", __name__)
+    with garbage.put_off():
+        module = import_module(f".{home}", __name__)
     value = globals()[name] = module if known_as is None else getattr(module, known_as)
     return value
 

@@ -24,6 +24,7 @@ from .data.validation import (
     checked_threads,
 )
 from .errors import warn
+from .fingerprint import fingerprint
 from .init import Given, Init, Random
 from .kernels.threads import limited
 from .problem import Problem, zero_components
@@ -35,7 +36,6 @@ from .result.conventions import Convention
 from .result.doubts import warn_if_overcomplete, warn_if_unobserved, warn_if_wild, warn_of_factors, wildness
 from .result.provenance import provenance_of
 from .run import interrupts
-from .run.checkpoint import CheckpointWriter, check_iterations, identity_of, name_of, read_checkpoint
 from .run.limits import Limits
 from .run.loop import Control, solve, warn_if_unfinished
 from .run.progress import Bar, watched
@@ -190,12 +190,14 @@ def factorize(  # noqa: PLR0913  # the one place where everything can be said
         problem = with_scale(problem, starts[0], chosen, control.clock)
         snapshot = None
         if checkpoint is not None or resume is not None:
-            identity = identity_of(problem, **course(control, chosen, starts))
+            from .run import checkpoint as kept  # noqa: PLC0415  # few ask for it, and to import it takes time
+
+            identity = kept.identity_of(problem, **course(control, chosen, starts))
         if resume is not None:
-            snapshot = read_checkpoint(resume, identity, problem, chosen)
-            check_iterations(resume, snapshot, max_iter or chosen.max_iter)
+            snapshot = kept.read_checkpoint(resume, identity, problem, chosen)
+            kept.check_iterations(resume, snapshot, max_iter or chosen.max_iter)
         if checkpoint is not None:
-            control.writer = stack.enter_context(CheckpointWriter(*checked_checkpoint(checkpoint), identity))
+            control.writer = stack.enter_context(kept.CheckpointWriter(*checked_checkpoint(checkpoint), identity))
         if watched() if progress is None else progress:
             control.show = stack.enter_context(Bar(control.limits, max_iter or chosen.max_iter, len(starts)))
         run, objectives = solve(problem, starts, chosen, rng, control, snapshot=snapshot)
@@ -281,6 +283,12 @@ def course(control: Control, solver, starts: list[Init]) -> dict:
         settings["n_init=None"] = control.until_fit
         settings["ftol"] = limits.ftol
     return settings
+
+
+def name_of(start: Init) -> str:
+    """The name of a start, with a fingerprint of arrays that the user gave."""
+    given = [A for A in getattr(start, "factors", ()) if A is not None]
+    return f"{start.name} {fingerprint(*given)}" if given else start.name
 
 
 def make_result(problem: Problem, run: Run, certified: Certificate, stated: tuple, about: dict) -> Result:

@@ -115,7 +115,7 @@ def narrow_type(values: np.ndarray) -> np.dtype:
 def canonical(X, keep_zeros=False):
     """X with sorted indices, no duplicates and no zeros unless they are to be kept, 32-bit indices where they fit; the
     caller's X is not touched."""
-    if not X.has_canonical_format or (not keep_zeros and np.count_nonzero(X.data) < X.nnz):
+    if not X.has_canonical_format or (not keep_zeros and not np.all(X.data)):
         X = X.copy()
         X.sum_duplicates()
         if not keep_zeros:

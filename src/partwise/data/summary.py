@@ -89,13 +89,13 @@ class Summarised:
 def summarised(listed: Iterable[np.ndarray], size: int, kernels: ModuleType) -> Summary:
     """The summary of `size` entries, of which those that are not listed are 0."""
     pieces = [values for values in listed if values.size]
-    ends = [kernels.summary(values) for values in pieces]
+    ends = [kernels.extremes(values) for values in pieces]
     if sum(values.size for values in pieces) < size:
-        ends.append((0.0, 0.0, 0))
-    lowest, highest = float(min(end[0] for end in ends)), float(max(end[1] for end in ends))
+        ends.append((0.0, 0.0))
+    lowest, highest = min(end[0] for end in ends), max(end[1] for end in ends)
     unit = unit_of(max(-lowest, highest))
     sums = [kernels.unit_sums(values, unit, highest) for values in pieces]
-    absolute, squares, n_highest = (sum(column) for column in zip(*sums, strict=True)) if sums else (0.0, 0.0, 0)
-    n_nonzeros = sum(end[2] for end in ends)
+    every = (sum(column) for column in zip(*sums, strict=True)) if sums else (0.0, 0.0, 0, 0)
+    absolute, squares, n_nonzeros, n_highest = every
     one_value = n_nonzeros == (n_highest if highest else 0)
     return Summary(lowest, highest, n_nonzeros, one_value, unit, float(absolute), float(squares))

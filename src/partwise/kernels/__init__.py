@@ -6,6 +6,8 @@ from types import ModuleType
 
 import numpy as np
 
+from .. import garbage
+
 MODULES: dict[type, str] = {np.ndarray: ".cpu"}  # relative to this package, or absolute
 
 
@@ -19,5 +21,6 @@ def for_type(array_type: type) -> ModuleType:
     """The same from the type of the arrays."""
     for kind, name in MODULES.items():
         if issubclass(array_type, kind):
-            return importlib.import_module(name, __name__)
+            with garbage.put_off():
+                return importlib.import_module(name, __name__)
     raise TypeError(f"partwise has no kernels for arrays of type {array_type.__name__}")

@@ -142,7 +142,8 @@ def _work_off(task: Callable, ranges: list[tuple[int, int]], results: list, wait
             results[number] = task(*ranges[number])
             check()
 
-    helpers = [_pool(count()).submit(work) for _ in range(min(count(), len(ranges)) - 1)]
+    n_threads = count()
+    helpers = [_pool(n_threads).submit(work) for _ in range(min(n_threads, len(ranges)) - 1)]
     try:
         work(interrupts.check)
     finally:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..data.observed import Observed
 from ..data.weighted import Weighted
+from ..fingerprint import fingerprint
 from ..registry import signature_of
 
 BRIEF = reprlib.Repr()  # of arguments: arrays and long lists in a few words
@@ -82,8 +83,6 @@ def brief(value: Any) -> str:
 
 def data_facts(given: Observed, of_inner_fit: bool = False) -> dict[str, Any]:
     """What tells data from others; those of one fit among many have their fingerprint elsewhere."""
-    from ..io.fingerprint import fingerprint  # noqa: PLC0415  # that package is built on results
-
     data = given.data
     inner = data.entries if isinstance(data, Weighted) else data
     low, high = map(float, data.extremes)

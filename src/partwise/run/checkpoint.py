@@ -19,10 +19,9 @@ import numpy as np
 from ..data import Data
 from ..data.weighted import Weighted
 from ..errors import ArchiveError, warn
-from ..init import Init
+from ..fingerprint import fingerprint, functions_in
 from ..io.archive import clear_unfinished, destination, kind_of, read_archive, write_archive
 from ..io.codec import check_history, decode, encode
-from ..io.fingerprint import fingerprint, functions_in
 from ..problem import Problem
 from ..solvers.base import Solver, check_factors, unlike
 from . import interrupts
@@ -199,9 +198,3 @@ def entries_of(data: Data) -> Data:
 def counts_of(data: Data) -> tuple:
     """How much the entries count."""
     return (*data.excess.arrays, data.unlisted) if isinstance(data, Weighted) else ()
-
-
-def name_of(start: Init) -> str:
-    """The name of a start, with a fingerprint of arrays that the user gave."""
-    given = [A for A in getattr(start, "factors", ()) if A is not None]
-    return f"{start.name} {fingerprint(*given)}" if given else start.name

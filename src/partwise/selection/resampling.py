@@ -16,7 +16,7 @@ from ..data.base import Data
 from ..data.names import factor_names
 from ..data.observed import Observed, observed
 from ..errors import IncompatibleError, UnknownNameError, warn
-from ..io.fingerprint import fingerprint
+from ..fingerprint import fingerprint
 from .setting import Setting
 
 NOISE = 0.03  # of an entry, up or down, at most

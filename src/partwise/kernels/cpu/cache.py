@@ -11,7 +11,6 @@ in the user's cache. Where there is no such place, every process compiles for it
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import os
 import pickle
@@ -19,7 +18,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ from numba.core.caching import NullCache
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
+from ... import garbage
 from ..compiling import STOPWATCH
 from .linked import CompileResult, LinkedCompiler, QuickCompiler, rebuilt
 
@@ -60,6 +60,7 @@ def compiler(variant: str, inner: bool = False, **more: Any) -> Callable[[Callab
 
     def compiled(function: Callable) -> Callable:
         kernel = numba.njit(**options)(function)
+        kernel._compilation_chain_init_hook = no_extensions
         KERNELS.add(kernel)
         if folder is not None:
             kernel._cache = KernelCache(function, folder)
@@ -68,12 +69,15 @@ def compiler(variant: str, inner: bool = False, **more: Any) -> Callable[[Callab
     return compiled
 
 
+def no_extensions() -> None:
+    """Instead of importing packages that add to what Numba compiles, such as `sparse`: kernels take plain arrays."""
+
+
 class Compilations(event.Listener):
     """Runs the stopwatch while Numba compiles kernels, and keeps Python from looking for garbage: Numba makes hundreds
-    of thousands of objects, most of which stay, and looking through them again and again takes a tenth of the time.
-    What users compile themselves is none of this."""
+    of thousands of objects, most of which stay. What users compile themselves is none of this."""
 
-    depth, collects = 0, False  # one function is compiled inside another, all in one thread: Numba holds a lock
+    depth, collecting = 0, ExitStack()  # one function is compiled inside another, all in one thread: Numba holds a lock
 
     def on_start(self, event):
         if event.data["dispatcher"] not in KERNELS:
@@ -81,25 +85,15 @@ class Compilations(event.Listener):
         STOPWATCH.begin()
         self.depth += 1
         if self.depth == 1:
-            self.collects = gc.isenabled()
-            gc.disable()
+            self.collecting.enter_context(garbage.put_off())
 
     def on_end(self, event):
         if event.data["dispatcher"] not in KERNELS:
             return
         self.depth -= 1
         if self.depth == 0:
-            grow_old()
-            if self.collects:
-                gc.enable()
+            self.collecting.close()
         STOPWATCH.end()
-
-
-def grow_old() -> None:
-    """Put off looking through new objects until Python next looks through all of them: these are here to stay."""
-    if gc.get_freeze_count() == 0:  # else someone wants to keep some out of it for good
-        gc.freeze()
-        gc.unfreeze()
 
 
 event.register("numba:compile", Compilations())

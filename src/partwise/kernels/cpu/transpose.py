@@ -1,4 +1,5 @@
-"""A sparse matrix by its columns, from its rows."""
+"""A sparse matrix by its columns, from its rows. Places are numbers without a sign: those with one may count from the
+end, and to look whether they do takes as long as all else."""
 
 import numpy as np
 
@@ -12,8 +13,8 @@ MOST_COUNTS = 16  # chunks of rows, each of which counts the entries of all colu
 def _count(indptr, indices, counts, number, start, stop):
     """Add the number of entries in each column of the given rows."""
     own = counts[number]
-    for p in range(indptr[start], indptr[stop]):
-        own[indices[p]] += 1
+    for p in range(np.uint64(indptr[start]), np.uint64(indptr[stop])):
+        own[np.uint64(indices[p])] += 1
 
 
 @mapped
@@ -21,9 +22,10 @@ def _move(indptr, indices, values, places, rows, out, number, start, stop):
     """Put the entries of the given rows where their columns are, the next free places of which are given."""
     free = places[number]
     for i in range(start, stop):
-        for p in range(indptr[i], indptr[i + 1]):
-            place = free[indices[p]]
-            free[indices[p]] = place + 1
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            column = np.uint64(indices[p])
+            place = np.uint64(free[column])
+            free[column] += 1
             rows[place] = i
             out[place] = values[p]
 

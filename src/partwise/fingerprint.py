@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import kernels
+from . import kernels
 
 LARGE = 1 << 20  # bytes of an array, from where on it is hashed by a kernel, ten times as fast
 
