@@ -105,7 +105,7 @@ INSIDE = {
         "numba.core.untyped_passes": ["InlineClosureLikes"],
     },
     "kernels/cpu/serving.py": {
-        "llvmlite": ["ir"],
+        "llvmlite": ["binding", "ir"],
         "numba.core": ["cgutils"],
         "numba.core.codegen": ["JITCodeLibrary"],
         "numba.core.compiler_lock": ["global_compiler_lock"],

@@ -238,13 +238,13 @@ def test_few_passes_over_the_data(kind, monkeypatch):
     the floating point numbers there."""
     rng = np.random.default_rng(0)
     A = rng.exponential(size=(5000, 8)) if kind == "exponential" else KINDS[kind](rng, (5000, 8))
-    passes, over_rows = [], budgets.over_rows
+    passes, over = [], budgets.over
 
-    def counted(kernel, *arguments):
-        passes.append(kernel is budgets._excess and len(arguments[0]) == len(A))
-        return over_rows(kernel, *arguments)
+    def counted(kernel, boundaries, V, *arguments):
+        passes.append(kernel is budgets._excess and len(V) == len(A))
+        over(kernel, boundaries, V, *arguments)
 
-    monkeypatch.setattr(budgets, "over_rows", counted)
+    monkeypatch.setattr(budgets, "over", counted)
     for sparsity in (0.1, 0.5, 0.9):
         passes.clear()
         project_groups(A, [3, 5], sparsity)

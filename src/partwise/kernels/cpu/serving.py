@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
@@ -32,6 +32,7 @@ PLACES, PLACE = ARGUMENTS + ROOM, 16  # of helpers: whether each is asleep, and 
 FAN = 4  # helpers that each thread wakes
 
 SERVE, STEP, END, GRAM = "partwise_serve", "partwise_step", "partwise_end", "partwise_gram"
+ACQUIRE, RELEASE = "PyThread_acquire_lock", "PyThread_release_lock"  # functions of Python's that need no GIL
 BYTES = ir.IntType(8).as_pointer()
 ROUTINE = ir.FunctionType(INT, [INT, INT])  # of a record and a number
 CALLED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
@@ -107,12 +108,12 @@ class Code:
     def acquire(self, lock) -> None:
         """Wait for a lock of Python's."""
         lock = self.builder.inttoptr(lock, BYTES)
-        self.call("PyThread_acquire_lock", FLAG, [lock, FLAG(1)])
+        self.call(ACQUIRE, FLAG, [lock, FLAG(1)])
 
     def release(self, lock) -> None:
         """Let who waits for it go on; any thread may."""
         lock = self.builder.inttoptr(lock, BYTES)
-        self.call("PyThread_release_lock", ir.VoidType(), [lock])
+        self.call(RELEASE, ir.VoidType(), [lock])
 
 
 def watch(code: Code, idle: Callable[[], ir.Value]) -> None:
@@ -247,6 +248,8 @@ class AsWritten(JITCodeLibrary):
 def library() -> AsWritten:
     """All of it, ready to run."""
     with STOPWATCH.running():
+        for name in (ACQUIRE, RELEASE):
+            binding.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
         made = AsWritten(cpu_target.target_context.codegen(), "partwise")
         module = made.create_ir_module("partwise")
         for name, emit in (SERVE, emit_serve), (STEP, emit_step), (END, emit_end):

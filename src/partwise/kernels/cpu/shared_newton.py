@@ -6,7 +6,7 @@ from .. import threads
 from ..records import Box
 from .base import Update, bounds_of, compiled
 from .hals import _hals, alike, lane_tasks
-from .team import mapped, over, per_task
+from .team import mapped, over, run
 
 
 @compiled
@@ -45,8 +45,7 @@ def step_rows(A, slope, curvature, gram, box, free, inner, out):
     _subtract_slope(cross, slope, box.l1, unit)
     bounds = (bound if same else bound * unit for bound, same in zip((box.lower, box.upper), free, strict=True))
     update = Update(scaled, scaled, np.arange(len(A)), Box(A.dtype.type(0), *alike(*bounds, A.shape)))
-    whole = [0, len(A)]
-    over(_hals, whole, update, cross, gram, np.arange(A.shape[1]), *inner, per_task(whole, A.shape[1]))
+    run(_hals, 0, len(A), update, cross, gram, np.arange(A.shape[1]), *inner, np.empty((1, A.shape[1])))
     _out_of_units(scaled, unit, box, out)
 
 

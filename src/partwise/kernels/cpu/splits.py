@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from .. import threads
-from .team import mapped, over, per_task
+from .team import mapped, over, per_task, run
 
 
 @mapped
@@ -46,9 +46,9 @@ def admm_free(held, dual, cross, penalty, scale, inverse):
     arguments, share = (held, dual, cross, kind(penalty), kind(scale)), kind(1 / penalty)
 
     def solve(i, j):
-        over(_admm_rhs, (i, j), *arguments, target)
+        run(_admm_rhs, i, j, *arguments, target)
         np.matmul(target[i:j], inverse, out=free[i:j])
-        over(_admm_target, (i, j), free, dual, share, target)
+        run(_admm_target, i, j, free, dual, share, target)
 
     threads.map_chunks(solve, threads.split_evenly(len(held), held.shape[1] ** 2))
     return free, target

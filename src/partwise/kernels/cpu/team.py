@@ -132,20 +132,35 @@ def over(kernel: Any, boundaries: Sequence[int], *arguments) -> None:
 
 def _over(kernel: Any, boundaries: Sequence[int], arguments: Sequence) -> None:
     interrupts.check()
-    if len(boundaries) < 2:
-        return
-    count = 1 if len(boundaries) == 2 else threads.count()
-    idle = _idle[count]
-    try:
-        team = idle.pop()
-    except IndexError:  # several threads of the caller's may work at the same time
-        team = Team(count)
-    try:
-        if len(boundaries) == 2:
-            team.alone(kernel, arguments, *boundaries)
-        else:
+    if len(boundaries) == 2:
+        run(kernel, *boundaries, *arguments)
+    elif len(boundaries) > 2:
+        with _team(threads.count()) as team:
             _busy.add(team)
-            team.together(kernel, arguments, boundaries)
-    finally:
-        _busy.discard(team)
-        idle.append(team)
+            try:
+                team.together(kernel, arguments, boundaries)
+            finally:
+                _busy.discard(team)
+
+
+def run(kernel: Any, start: int, stop: int, *arguments) -> None:
+    """A kernel on one chunk of rows, in this thread, as a part of a task."""
+    with _team(1) as team:
+        team.alone(kernel, arguments, start, stop)
+
+
+class _team:  # named as the context it is
+    """A context with a team of so many threads that nobody else has: callers may be in several threads."""
+
+    def __init__(self, count: int):
+        self.idle = _idle[count]
+        try:
+            self.team = self.idle.pop()
+        except IndexError:
+            self.team = Team(count)
+
+    def __enter__(self) -> Team:
+        return self.team
+
+    def __exit__(self, *_) -> None:
+        self.idle.append(self.team)
