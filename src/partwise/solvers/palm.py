@@ -39,6 +39,9 @@ class PALM(HALS):
         Whether to start each update from beyond the last one; undone where the objective would rise.
     shuffle : bool
         Whether components are taken in a new order each time.
+    single : bool
+        Whether a run on a large X in double precision begins in single precision, as that of `HALS` does: where all
+        structures act entry by entry.
     steps : int
         Projected steps in an update.
 
@@ -69,6 +72,9 @@ class PALM(HALS):
 
     def prefer(self, problem):
         return 0.2, "projected steps of the gradient method, each row on its own"
+
+    def begins_in_single(self, problem):
+        return super().begins_in_single(problem) and all(map(moves_freely, problem.structures))
 
     def init(self, problem, factors, tol, rng):
         return super().init(relaxed(problem), factors, tol, rng)
