@@ -1,5 +1,7 @@
 """Products of X with a narrow matrix."""
 
+from contextlib import contextmanager
+
 import numpy as np
 
 from .. import threads
@@ -11,6 +13,8 @@ TILE = 4  # vectors of a row of B that are summed at once; wider rows take sever
 PIECE = 128  # rows of a dense product that are worth a piece of their own
 WIDE, MOST_SUMS = 20, 32  # columns for each row, from where on pieces of columns are multiplied and added up; of these
 NARROW = 1 << 18  # bytes: a part of the second-level cache
+KEPT = 1 << 25  # bytes of memory that is used again
+_rooms: list[np.ndarray] = []  # memory that nobody uses now
 FLAT = 2  # columns of X for each of B, up to where the product costs less than to turn it
 
 
@@ -85,14 +89,37 @@ def _pad(B, scale, out, number, start, stop):
         out[i, B.shape[1] :] = 0
 
 
-def padded(B, scale):
-    """`B * scale`, rows filled up with zeros to whole vectors."""
-    width = padded_to(B.shape[1], B.itemsize)
-    space = np.empty(B.shape[0] * width + LINE // B.itemsize, B.dtype)
-    skip = (-space.ctypes.data) % LINE // B.itemsize  # to the beginning of a cache line, as `aligned`, but not zeroed
-    out = space[skip : skip + B.shape[0] * width].reshape(B.shape[0], width)
+def padded(B, scale, room=None):
+    """`B * scale`, rows filled up with zeros to whole vectors, in memory of its own unless there is room for it."""
+    width, size = padded_to(B.shape[1], B.itemsize), size_padded(B)
+    out = (fresh(size) if room is None else room)[:size].view(B.dtype).reshape(B.shape[0], width)
     over(_pad, threads.split_evenly(*B.shape, threads.LIGHT_WORK), B, scale, out)
     return out
+
+
+def size_padded(B):
+    """In bytes."""
+    return B.shape[0] * padded_to(B.shape[1], B.itemsize) * B.itemsize
+
+
+def fresh(size):
+    """So many bytes, from the beginning of a cache line; as `aligned`, but not zeroed."""
+    space = np.empty(size + LINE, np.uint8)
+    skip = (-space.ctypes.data) % LINE
+    return space[skip : skip + size]
+
+
+@contextmanager
+def room_for(size):
+    """A context with so many bytes, or more. Fresh memory takes the system as long as a kernel needs to fill it, so
+    what was used last is used again, unless it is large."""
+    room = _rooms.pop() if _rooms else fresh(0)
+    room = room if room.size >= size else fresh(size)
+    try:
+        yield room
+    finally:
+        if room.size <= KEPT:
+            _rooms.append(room)
 
 
 def balanced(X, rank):
@@ -103,20 +130,21 @@ def balanced(X, rank):
 def sparse_product(X, B):
     """`S @ B * X.scale` for a sparse S given by its rows."""
     out = np.empty((X.indptr.size - 1, B.shape[1]), dtype=B.dtype)
-    wide = padded(B, B.dtype.type(X.scale))
-    flat, stride = wide.ravel(), wide.shape[1]
-    over(_sparse_product, balanced(X, B.shape[1]), X, flat, stride, out)
+    with room_for(size_padded(B)) as room:
+        wide = padded(B, B.dtype.type(X.scale), room)
+        over(_sparse_product, balanced(X, B.shape[1]), X, wide.ravel(), wide.shape[1], out)
     return out
 
 
 def transposed_product(X, B, dim):
     """`S' @ B * X.scale` for a sparse S of `dim` columns, given by its rows: so few columns that every task can have a
     product of its own in its cache, see `is_narrow`."""
-    wide = padded(B, B.dtype.type(X.scale))
-    flat, stride = wide.ravel(), wide.shape[1]
     boundaries = balanced(X, B.shape[1])
-    parts = np.empty((len(boundaries) - 1, dim * stride), B.dtype)
-    over(_transposed_product, boundaries, X, flat, stride, parts)
+    with room_for(size_padded(B)) as room:
+        wide = padded(B, B.dtype.type(X.scale), room)
+        stride = wide.shape[1]
+        parts = np.empty((len(boundaries) - 1, dim * stride), B.dtype)
+        over(_transposed_product, boundaries, X, wide.ravel(), stride, parts)
     return np.ascontiguousarray(parts.sum(axis=0).reshape(dim, stride)[:, : B.shape[1]])
 
 
