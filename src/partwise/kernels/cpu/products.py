@@ -6,6 +6,7 @@ import numpy as np
 
 from .. import threads
 from .base import aligned, helper, padded_to
+from .blas_tasks import enter_columns, enter_rows
 from .simd import LINE, VECTOR, gather, scatter
 from .team import mapped, over
 
@@ -162,11 +163,25 @@ def dense_product(X, B, scale):
     most = 2 * -(-rows // (2 * PIECE))
     if columns > WIDE * rows and most < threads.pieces(rows * columns * B.shape[1], threads.BLAS_WORK):
         work = threads.split_evenly(columns, rows * B.shape[1], threads.BLAS_WORK, MOST_SUMS)
+        if len(work) > 2 and is_plain(X, B):
+            parts = np.empty((len(work) - 1, rows, B.shape[1]), B.dtype)
+            over(enter_columns, work, X, np.ascontiguousarray(B), parts)
+            return parts.sum(axis=0)
         return np.ascontiguousarray(threads.added(threads.map_chunks(lambda i, j: multiply(X[:, i:j], B[i:j]), work)))
     out = np.empty((rows, B.shape[1]), B.dtype)
     work = threads.split_evenly(rows, columns * B.shape[1], threads.BLAS_WORK, most)
-    threads.map_chunks(lambda i, j: multiply(X[i:j], B, out[i:j]), work)
+    if len(work) > 2 and is_plain(X, B):
+        over(enter_rows, work, X, np.ascontiguousarray(B), out)
+    else:
+        threads.map_chunks(lambda i, j: multiply(X[i:j], B, out[i:j]), work)
     return out
+
+
+def is_plain(X, B):
+    """Whether BLAS can take X as it is, and does well with it: see `multiply`."""
+    short, long = sorted(X.strides)
+    fits = short == X.itemsize and long % X.itemsize == 0 and max(X.shape) < 1 << 31
+    return fits and X.dtype == B.dtype == np.float32
 
 
 def multiply(X, B, out=None):

@@ -7,31 +7,26 @@ Words of the record are read and written in one order, which all threads agree o
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
-import numpy as np
 from llvmlite import binding, ir
 from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
-from numba.extending import get_cython_function_address
 
 from ..compiling import STOPWATCH
-from .calls import ARGUMENTS, BOUNDARIES, FAILED, FLAG, FUNCTION, INT, ROOM, TASK, word
+from .calls import ARGUMENTS, FAILED, FLAG, FUNCTION, INT, ROOM, TASK, word
 
 # Words of a record, beside those of `calls.py`: what is written often lies apart, each word in cache lines of its own.
 TASKS, HELPERS, TURNS, LOCK = 8, 9, 10, 11
 LEFT, INSIDE, WAITING = 16, 32, 48
-# Words from `ARGUMENTS` on that a product of BLAS has: its code, the address of rows, how many bytes each has, where
-# the results are, how many bytes each has, the number of columns, and 1 and 0 as BLAS reads them; letters that it reads
-SYRK, ROWS, ROW, RESULTS, RESULT, COLUMNS, ONE, ZERO, LOWER, PLAIN = range(ARGUMENTS, ARGUMENTS + 10)
 PLACES, PLACE = ARGUMENTS + ROOM, 16  # of helpers: whether each is asleep, and the lock on which it sleeps
 FAN = 4  # helpers that each thread wakes
 
-SERVE, STEP, END, GRAM = "partwise_serve", "partwise_step", "partwise_end", "partwise_gram"
+SERVE, STEP, END = "partwise_serve", "partwise_step", "partwise_end"
 ACQUIRE, RELEASE = "PyThread_acquire_lock", "PyThread_release_lock"  # functions of Python's that need no GIL
 BYTES = ir.IntType(8).as_pointer()
 ROUTINE = ir.FunctionType(INT, [INT, INT])  # of a record and a number
@@ -215,24 +210,6 @@ def emit_end(code: Code) -> None:
     code.builder.ret(INT(0))
 
 
-def emit_gram(module: ir.Module) -> None:
-    """A task that is a product of BLAS, `A' A` for some rows of A: rows are columns there."""
-    code = Code(module, GRAM, TASK)
-    builder, ends = code.builder, code.builder.inttoptr(code.load(BOUNDARIES), INT.as_pointer())
-    start, stop = (builder.load(builder.gep(ends, [builder.add(code.number, INT(i))])) for i in (0, 1))
-    depth = cgutils.alloca_once_value(builder, builder.trunc(builder.sub(stop, start), FLAG))
-    rows = builder.add(code.load(ROWS), builder.mul(start, code.load(ROW)))
-    result = builder.add(code.load(RESULTS), builder.mul(code.number, code.load(RESULT)))
-    columns = cgutils.alloca_once_value(builder, builder.trunc(code.load(COLUMNS), FLAG))
-    lower, plain, one, zero = (code.at(place) for place in (LOWER, PLAIN, ONE, ZERO))
-    matrix, out = builder.inttoptr(rows, BYTES), builder.inttoptr(result, BYTES)
-    given = lower, plain, columns, depth, one, matrix, columns, zero, out, columns
-    kind = ir.FunctionType(ir.VoidType(), [BYTES] * len(given))
-    syrk = builder.inttoptr(code.load(SYRK), kind.as_pointer())
-    builder.call(syrk, [builder.bitcast(value, BYTES) for value in given])
-    builder.ret(FLAG(0))
-
-
 class AsWritten(JITCodeLibrary):
     """Code that is short, and called once a task: not worth the time to make it faster."""
 
@@ -243,18 +220,16 @@ class AsWritten(JITCodeLibrary):
         pass
 
 
-@cache
 @global_compiler_lock
-def library() -> AsWritten:
-    """All of it, ready to run."""
+def built(routines: Iterable[tuple[str, Callable[[Code], None], ir.FunctionType]]) -> AsWritten:
+    """Code of routines, each given by its name, what emits it, and its kind, ready to run."""
     with STOPWATCH.running():
         for name in (ACQUIRE, RELEASE):
             binding.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
         made = AsWritten(cpu_target.target_context.codegen(), "partwise")
         module = made.create_ir_module("partwise")
-        for name, emit in (SERVE, emit_serve), (STEP, emit_step), (END, emit_end):
-            emit(Code(module, name, ROUTINE))
-        emit_gram(module)
+        for name, emit, kind in routines:
+            emit(Code(module, name, kind))
         made.add_ir_module(module)
         made.finalize()
     return made
@@ -263,31 +238,5 @@ def library() -> AsWritten:
 @cache
 def routines() -> tuple[Callable, ...]:
     """`serve`, `step` and `end`, each a function of the address of a record and a number."""
-    return tuple(CALLED(library().get_pointer_to_function(name)) for name in (SERVE, STEP, END))
-
-
-@cache
-def _product_for(kind: str) -> tuple[int, int]:
-    """The code of such a product in a type of NumPy's, and 1 as its bits."""
-    letter, one = {"d": ("d", 0x3FF0000000000000), "f": ("s", 0x3F800000)}[kind]
-    return get_cython_function_address("scipy.linalg.cython_blas", f"{letter}syrk"), one
-
-
-def enter_gram(A: np.ndarray, parts: np.ndarray, number: int, start: int, record: int) -> None:
-    """Put `A' A` of some rows of A, in C order, into a record, as compiled kernels do with themselves. Of each part the
-    upper triangle is written."""
-    words = (ctypes.c_int64 * (ARGUMENTS + ROOM)).from_address(record)
-    syrk, one = _product_for(A.dtype.char)
-    words[FUNCTION] = library().get_pointer_to_function(GRAM)
-    words[SYRK : PLAIN + 1] = [
-        syrk,
-        A.ctypes.data,
-        A.strides[0],
-        parts.ctypes.data,
-        parts.strides[0],
-        A.shape[1],
-        one,
-        0,
-        ord("L"),
-        ord("N"),
-    ]
+    library = built([(SERVE, emit_serve, ROUTINE), (STEP, emit_step, ROUTINE), (END, emit_end, ROUTINE)])
+    return tuple(CALLED(library.get_pointer_to_function(name)) for name in (SERVE, STEP, END))

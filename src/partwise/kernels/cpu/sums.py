@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from .. import threads
-from .serving import enter_gram
+from .blas_tasks import enter_gram
 from .team import mapped, over, per_task
 
 
