@@ -100,15 +100,15 @@ def test_when_the_caller_is_stopped_no_task_goes_on(count, monkeypatch):
 
     def check():
         asked.append(1)
-        if len(asked) == 3:
+        if len(asked) == 2:  # after the first task of the caller's
             raise TimeoutError
 
     with monkeypatch.context() as patch:
         patch.setattr(interrupts, "check", check)
         with pytest.raises(TimeoutError):
-            team.over(spend, CHUNKS, 20_000, out)
+            team.over(spend, CHUNKS, 200_000, out)
     before = out.copy()
-    assert np.count_nonzero(before) >= 2
+    assert np.any(before)
     time.sleep(0.01)
     assert np.array_equal(out, before)
     assert np.all(spent(10) > 0)
