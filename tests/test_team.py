@@ -100,7 +100,7 @@ def test_when_the_caller_is_stopped_no_task_goes_on(count, monkeypatch):
 
     def check():
         asked.append(1)
-        if len(asked) == 3:
+        if len(asked) == 2:  # after the first task of the caller's
             raise TimeoutError
 
     with monkeypatch.context() as patch:
@@ -108,7 +108,7 @@ def test_when_the_caller_is_stopped_no_task_goes_on(count, monkeypatch):
         with pytest.raises(TimeoutError):
             team.over(spend, CHUNKS, 1_000_000, out)  # so that helpers leave some to the caller
     before = out.copy()
-    assert np.count_nonzero(before) >= 2
+    assert np.any(before)
     time.sleep(0.01)
     assert np.array_equal(out, before)
     assert np.all(spent(10) > 0)

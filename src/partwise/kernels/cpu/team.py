@@ -135,32 +135,27 @@ def _over(kernel: Any, boundaries: Sequence[int], arguments: Sequence) -> None:
     if len(boundaries) == 2:
         run(kernel, *boundaries, *arguments)
     elif len(boundaries) > 2:
-        with _team(threads.count()) as team:
-            _busy.add(team)
-            try:
-                team.together(kernel, arguments, boundaries)
-            finally:
-                _busy.discard(team)
+        team = _take(threads.count())
+        _busy.add(team)
+        try:
+            team.together(kernel, arguments, boundaries)
+        finally:
+            _busy.discard(team)
+            _idle[team.count].append(team)
 
 
 def run(kernel: Any, start: int, stop: int, *arguments) -> None:
     """A kernel on one chunk of rows, in this thread, as a part of a task."""
-    with _team(1) as team:
+    team = _take(1)
+    try:
         team.alone(kernel, arguments, start, stop)
+    finally:
+        _idle[1].append(team)
 
 
-class _team:  # named as the context it is
-    """A context with a team of so many threads that nobody else has: callers may be in several threads."""
-
-    def __init__(self, count: int):
-        self.idle = _idle[count]
-        try:
-            self.team = self.idle.pop()
-        except IndexError:
-            self.team = Team(count)
-
-    def __enter__(self) -> Team:
-        return self.team
-
-    def __exit__(self, *_) -> None:
-        self.idle.append(self.team)
+def _take(count: int) -> Team:
+    """A team of so many threads that nobody else has: callers may be in several threads."""
+    try:
+        return _idle[count].pop()
+    except IndexError:
+        return Team(count)
