@@ -23,7 +23,7 @@ from .calls import ALONE, BOUNDARIES, ENDS, FAILED, TaskCompiler
 from .serving import HELPERS, LOCK, PLACE, PLACES, TASKS, TURNS, routines
 from .simd import WAY
 
-WATCH = 2000  # turns of a loop that watches a word, 30 to 100 microseconds
+WATCH = 5000  # turns of a loop that watches a word, 100 to 250 microseconds: Python takes less from one kernel to the next
 
 
 def _new_lock() -> int:
