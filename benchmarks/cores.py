@@ -1,14 +1,11 @@
-"""What more threads give, and what they could at most."""
+"""What more threads give."""
 
 from __future__ import annotations
 
-import heapq
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 import scipy.sparse
@@ -20,13 +17,13 @@ from . import data
 from .runs import Table, Task
 from .scale import sized
 
-WAKE = 30e-6  # seconds until a thread that was asleep begins its first task
-MANY = 16  # threads that the last columns speak of
-SHORT, LONG = sized((5, 15), (2, 4))  # iterations: what two fits differ by is free of what they begin and end with
-REPEATS = sized(3, 1)
+COUNTS = [n for n in (1, 2, 4, 8, 16) if n <= threads.count()]
+SHORT, LONG = sized((5, 25), (2, 4))  # iterations: what two fits differ by is free of what they begin and end with
+REPEATS = sized(5, 1)
 HEADER = [
-    *("data", "size", "rank", "loss", "ms an iteration, one thread", "on all {cores} cores: times faster"),
-    *("share outside of tasks", f"with {MANY} threads at most: times faster", "asked"),
+    *("data", "size", "rank", "loss", "ms an iteration, one thread"),
+    *(f"{n} threads: times faster" for n in COUNTS[1:]),
+    "asked of 16",
 ]
 
 
@@ -51,8 +48,7 @@ FITS = {
 
 
 def tables() -> list[Table]:
-    header = [title.format(cores=threads.count()) for title in HEADER]
-    return [Table("cores", header, [Task(name, partial(speed_up, name)) for name in FITS], 25)]
+    return [Table("cores", HEADER, [Task(name, partial(speed_up, name)) for name in FITS], 40)]
 
 
 def speed_up(name: str) -> list[list]:
@@ -62,68 +58,19 @@ def speed_up(name: str) -> list[list]:
     fit = partial(pw.factorize, X, rank, **options)
     warnings.simplefilter("ignore")
     fit(max_iter=2)
-    found = [
-        (iteration(timed(partial(fit, n_threads=1))), iteration(timed(fit)), *watched(fit)) for _ in range(REPEATS)
-    ]
-    one, every, alone, outside, most = np.median(found, axis=0)
+    one, *more = iterations(fit)
     size = f"{X.shape[0]} × {X.shape[1]}" + (f", {X.nnz} nonzeros" if scipy.sparse.issparse(X) else "")
-    measured = [f"{1e3 * one:.1f}", f"**{one / every:.2f}**"]
-    return [[name, size, rank, loss, *measured, f"{outside / alone:.1%}", f"{alone / most:.1f}", asked]]
+    return [[name, size, rank, loss, f"{1e3 * one:.1f}", *(f"**{one / seconds:.1f}**" for seconds in more), asked]]
 
 
-def iteration(fits: list) -> np.ndarray:
-    """Of an iteration, from what is known of a short and of a long fit."""
-    short, long = fits
-    return (np.array(long) - np.array(short)) / (LONG - SHORT)
+def iterations(fit: Callable) -> np.ndarray:
+    """Seconds of an iteration with each number of threads, medians; numbers of threads take turns."""
+    found = [[[timed(fit, n, most) for most in (SHORT, LONG)] for n in COUNTS] for _ in range(REPEATS)]
+    short, long = np.median(found, axis=0).T
+    return (long - short) / (LONG - SHORT)
 
 
-def timed(fit) -> list[float]:
-    found = []
-    for max_iter in (SHORT, LONG):
-        began = time.perf_counter()
-        fit(max_iter=max_iter)
-        found.append(time.perf_counter() - began)
-    return found
-
-
-def watched(fit) -> np.ndarray:
-    """Seconds of an iteration of a fit on one thread, what of them is outside of tasks, and what `MANY` threads would
-    take if they had cores and memory to themselves."""
-    found = []
-    for max_iter in (SHORT, LONG):
-        with one_by_one() as maps:
-            began = time.perf_counter()
-            fit(max_iter=max_iter)
-            spent = time.perf_counter() - began
-        outside = spent - sum(map(sum, maps))
-        found.append((spent, outside, outside + sum(spread(tasks, MANY) for tasks in maps)))
-    return iteration(found)
-
-
-@contextmanager
-def one_by_one() -> Iterator[list[list[float]]]:
-    """A context in which tasks are done one after the other; of each map the seconds of its tasks."""
-    maps, usual = [], threads._mapped
-
-    def mapped(task, boundaries):
-        results, seconds = [], []
-        for start, stop in pairwise(boundaries):
-            began = time.perf_counter()
-            results.append(task(start, stop))
-            seconds.append(time.perf_counter() - began)
-        maps.append(seconds)
-        return results
-
-    threads._mapped = mapped
-    try:
-        yield maps
-    finally:
-        threads._mapped = usual
-
-
-def spread(tasks: list[float], many: int) -> float:
-    """Seconds until all tasks are done, each by the first of so many threads that is free."""
-    free = [0.0, *[WAKE] * (min(many, len(tasks)) - 1)]
-    for seconds in tasks:
-        heapq.heapreplace(free, free[0] + seconds)
-    return max(free)
+def timed(fit: Callable, n_threads: int, max_iter: int) -> float:
+    began = time.perf_counter()
+    fit(n_threads=n_threads, max_iter=max_iter)
+    return time.perf_counter() - began

@@ -13,8 +13,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import partwise as pw
+from partwise.data import Data
 from partwise.init import Init
 from partwise.kernels import cpu
+from partwise.run.course import Course
 from partwise.run.loop import Monitor, StartRun
 from partwise.solvers import BlockDescent
 
@@ -33,7 +35,7 @@ FITS = {
 BEFORE, START, COPY, FIRST, ITERATIONS, LAST, AFTER = STAGES = (
     "checks, statistics of X",
     "start",
-    "second copy of X",
+    "copies of X",
     "first measure",
     "iterations",
     "last measure",
@@ -93,7 +95,8 @@ class Stages:
         places = {
             (Init, "__call__"): START,
             (cpu, "transpose"): COPY,
-            (Monitor, "look"): FIRST,
+            (Data, "single"): COPY,
+            (Course, "look"): FIRST,
             (Monitor, "measure"): LAST,
             (StartRun, "go_on"): ITERATIONS,
             (BlockDescent, "known"): ITERATIONS,  # what the first step needs

@@ -23,7 +23,7 @@ from .calls import ALONE, BOUNDARIES, ENDS, FAILED, TaskCompiler
 from .serving import HELPERS, LOCK, PLACE, PLACES, TASKS, TURNS, routines
 from .simd import WAY
 
-WATCH = 5000  # turns of a loop that watches a word, 100 to 250 microseconds: Python takes less from one kernel to the next
+WATCH = 5000  # turns of a loop that watches a word, 0.1 to 0.25 ms: Python takes less from one kernel to the next
 
 
 def _new_lock() -> int:
