@@ -104,7 +104,7 @@ def line(row: Row, contest: Contest, heats: list[Heat]) -> list:
 def products(contest: Contest, repeats: int = 8) -> float:
     """Seconds of `X H` and `X' W`, as solvers compute them at first: the median."""
     posed = contest.problem.normalized()
-    problem = starting_on(posed, choose(posed, "auto")[0])
+    problem = starting_on(posed, choose(posed, "auto")[0], Random())
     factors, times = problem.from_user(Random()(contest.problem, check_random_state(0))), []
     with problem.data.working():
         for _ in range(repeats + 2):

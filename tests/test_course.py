@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -11,6 +9,7 @@ from scipy import sparse
 import partwise as pw
 from partwise import structures as s
 from partwise.data import as_data
+from partwise.kernels import threads
 from partwise.problem import Problem, pose
 from partwise.registry import resolve
 from partwise.run import course
@@ -106,7 +105,8 @@ def test_the_objective_never_rises(name, on_small_data):
 
 
 @EACH
-def test_bits_do_not_depend_on_the_number_of_threads(name, on_small_data):
+def test_bits_do_not_depend_on_the_number_of_threads(name, on_small_data, monkeypatch):
+    monkeypatch.setattr(threads, "pieces", lambda *_: 8)
     one, many = (fitted(name, max_iter=30, n_threads=n) for n in (1, 5))
     assert all(map(np.array_equal, one.factors, many.factors))
 
@@ -126,7 +126,6 @@ def test_a_resumed_run_has_the_same_bits(name, cut, on_small_data, types, tmp_pa
 
 @pytest.mark.parametrize("cell", [1e200, 1e-200])
 def test_units_without_room_in_single_precision_are_computed_with_in_double(cell, on_small_data, types):
-    fitted("dense", max_iter=2) and types.clear()
     pw.factorize(X * cell, 4, random_state=0, max_iter=5, tol=0.1)
     assert set(types) == {np.dtype(np.float64)}
 
@@ -163,4 +162,32 @@ def test_the_copy_of_a_sparse_matrix_shares_its_places():
     assert np.shares_memory(single.matrix.indices, data.matrix.indices)
     assert np.shares_memory(single.turned.indices, data.turned.indices)
     assert single.turned.dtype == np.float32 and (single.norm2, single.mean) == (data.norm2, data.mean)
-    assert replace(data, source=None).matrix is data.matrix
+    assert np.shares_memory(single.scaled(2.0).turned.indices, data.turned.indices)
+
+
+@pytest.mark.parametrize("name", ["dense", "KL"])
+def test_a_target_that_is_reached_is_reached_exactly(name, on_small_data):
+    reported = [record.objective for record in fitted(name, tol=0, max_iter=25).history]
+    for target in np.linspace(reported[-1], reported[4], 12):
+        result = fitted(name, tol=1e-9, max_iter=100, target=target)
+        assert result.status == "target" and result.objective <= target * (1 + 1e-12)
+
+
+def test_factors_that_are_given_are_not_rounded(on_small_data, types):
+    planted = pw.datasets.make_parts(60, 40, 4, random_state=0)
+    result = pw.factorize(planted.X, 4, init=(planted.W, planted.H), tol=1e-6)
+    assert result.relative_error < 1e-12 and set(types) <= {np.dtype(np.float64)}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"X": X * 1e60, "weights": np.full(X.shape, 1e-120)},
+        {"X": X * 1e60, "weights": np.full(X.shape, 1e-60), "loss": "kl", "solver": "shared_newton"},
+        {"X": X, "structure_W": s.NonNegative() & s.L2(1e60)},
+    ],
+    ids=["weighted", "weighted KL", "penalty"],
+)
+def test_numbers_without_room_in_single_precision_are_computed_with_in_double(options, on_small_data, types):
+    assert pw.factorize(rank=4, random_state=0, max_iter=500, tol=1e-3, **options).converged
+    assert set(types) == {np.dtype(np.float64)}

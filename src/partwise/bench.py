@@ -133,14 +133,14 @@ def iterations(judge: Problem, start: Factors, solver) -> Iterator[Callable[[], 
     problem = judge.normalized()
     chosen = registry.choose(problem, solver)[0].variant(0, informed=False)
     with problem.data.working():
-        working, objectives = starting_on(problem, chosen), []
+        working, objectives = starting_on(problem, chosen, Random()), []
         state = chosen.init(working, working.from_user(start), 0.0, checked_random_state(0))
         course = Course(problem, working, chosen, state)
         while True:
             step = course.step()
             yield partial(in_users_units, problem, step.factors)
             objectives.append(problem.user_objective(step.objective))
-            if course.is_spent(objectives):
+            if course.is_spent(objectives, step.done):
                 course.widen()
 
 

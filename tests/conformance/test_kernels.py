@@ -247,6 +247,24 @@ def test_products(rank, dtype):
     assert of.sum_abs(-B) == pytest.approx(float(B.sum()), rel=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", [(1, 50_000), (50_000, 1), (3, 40_000), (20_000, 3), (700, 301)])
+def test_products_in_several_tasks(shape, dtype, monkeypatch):
+    """Cut by rows or by columns, of any form, in either memory order, by gaps too; the same bits for any threads."""
+    monkeypatch.setattr(threads, "BLAS_WORK", 20_000)
+    X, B = RNG.normal(size=shape).astype(dtype), RNG.normal(size=(shape[1], 7)).astype(dtype)
+    expected, of = X.astype(np.float64) @ B * 2, kernels.of(B)
+    wide = np.zeros((shape[0], 2 * shape[1]), dtype)
+    wide[:, ::2] = X
+    for stored in (X, np.asfortranarray(X), np.ascontiguousarray(X.T).T, wide[:, ::2], np.repeat(X, 2, axis=0)[::2]):
+        found = []
+        for n_threads in (1, 2, 5):
+            with threads.limited(n_threads):
+                found.append(of.dense_product(stored, B, 2.0))
+        assert np.allclose(found[0], expected, atol=2e4 * np.finfo(dtype).eps)
+        assert all(np.array_equal(found[0], other) for other in found)
+
+
 @pytest.mark.slow_cases("transposed")
 @EACH
 @pytest.mark.parametrize("kernel", ["sparse_product", "transposed_product"])

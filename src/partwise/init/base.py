@@ -29,6 +29,7 @@ class Init(ABC):
 
     seeded = False  # another random state gives another start
     informed = True  # knows something of X
+    given = False  # its numbers are the user's, and are to be taken as they are
     limited = False  # needs rank <= min(shape)
     nonnegative = False  # needs nonnegative data
     by_entries = False  # needs structures that act entry by entry
@@ -92,6 +93,7 @@ class Given(Init):
 
     factors: tuple[np.ndarray | None, ...]
     name = "custom"
+    given = True
 
     @classmethod
     def public(cls, *factors) -> "Given":

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..init import Init
 from ..problem import Expansion, Factors, Measured, Problem, largest
 from ..solvers import Solver, Step
 
@@ -35,19 +36,26 @@ class Course:
     def step(self) -> Step:
         return self.solver.step(self.working, self.state)
 
-    def is_spent(self, objectives: Sequence[float]) -> bool:
-        """Whether single precision has done what it can: rounding is too near to what steps gain, or to what is left.
-        Of the last two steps, since one may be undone because it went too far; objectives are the user's."""
-        if not self.in_single:
-            return False
+    def is_spent(self, objectives: Sequence[float], done: bool) -> bool:
+        """Whether single precision has done what it can: its solver is done, or rounding is too near to what steps
+        gain, or to what is left. Of the last two steps, since one may be undone because it went too far; objectives are
+        the user's."""
+        if done or not self.in_single:
+            return self.in_single
         size, user, now = self.problem.size**2, self.problem.user_objective, objectives[-1]
         gained = objectives[-3] - now if len(objectives) > 2 else np.inf
         return gained <= user(NOISE * size) or (self.problem.quadratic and now <= user(EXACT * size))
 
+    def lowest(self, objective: float) -> float:
+        """What an objective may be but for rounding; in the user's units."""
+        slack = NOISE * self.problem.size**2 if self.in_single else 0.0
+        return self.problem.user_objective(objective - slack)
+
     def widen(self) -> None:
-        """Go on in double precision."""
+        """Go on in double precision, without the copy of X."""
         self.state = self.solver.widened(self.problem, self.state)
         self.working = self.problem
+        self.problem.__dict__.pop("in_single", None)
 
     def known(self, factors: Factors) -> dict[int, Expansion]:
         """What the solver knows of the problem as posed around these factors."""
@@ -63,12 +71,12 @@ class Course:
         return Measured(self.working.fit(factors, *next(iter(known.items()))), largest(found))
 
 
-def starting_on(problem: Problem, solver: Solver) -> Problem:
-    """The problem that a solver begins with."""
-    return problem.in_single if solver.begins_in_single(problem) else problem
+def starting_on(problem: Problem, solver: Solver, start: Init) -> Problem:
+    """The problem that a solver begins with. Factors that are given may be better than single precision can tell."""
+    return problem.in_single if solver.begins_in_single(problem) and not start.given else problem
 
 
 def working_on(problem: Problem, solver: Solver, factors: Factors) -> Problem:
     """The problem that a solver with these factors works on: one that began in single precision may have left it."""
-    first = starting_on(problem, solver)
-    return first if all(A.dtype == first.data.dtype for A in factors) else problem
+    as_posed = all(A.dtype == problem.data.dtype for A in factors)
+    return problem if as_posed or not solver.begins_in_single(problem) else problem.in_single

@@ -125,7 +125,7 @@ class StartRun:
     def begin(self, start: Init) -> Run:
         problem, solver, tol = self.problem, self.solver, self.control.limits.tol
         with problem.data.working():
-            working = starting_on(problem, solver)
+            working = starting_on(problem, solver, start)
             self.factors = start(working, self.rng)
             self.course = Course(problem, working, solver, solver.init(working, self.factors, tol, self.rng))
             found = self.course.look(self.factors) or self.monitor.measure(self.factors)
@@ -176,13 +176,15 @@ class StartRun:
     def arrive(self, n_iter: int, step: Step) -> None:
         """Note where a step ended, and tell whoever wants to know."""
         control = self.control
-        self.factors, self.monitor.exact = step.factors, None
-        in_single = self.course.in_single
-        self.verdict = self.monitor.record(n_iter, *step._replace(done=step.done and not in_single))
+        course, self.factors, self.monitor.exact = self.course, step.factors, None
+        if course.in_single and control.limits.reached(course.lowest(step.objective)):
+            found = self.monitor.measure(step.factors)
+            step = step._replace(objective=found.fit + self.problem.penalty(self.problem.taken(step.factors)))
+        self.verdict = self.monitor.record(n_iter, *step._replace(done=step.done and not course.in_single))
         objectives = [record.objective for record in self.monitor.history[-3:]]
-        if in_single and self.verdict not in OVER and (step.done or self.course.is_spent(objectives)):
-            self.course.widen()
-            self.factors = self.course.state.factors
+        if self.verdict not in OVER and course.is_spent(objectives, step.done):
+            course.widen()
+            self.factors = course.state.factors
         self.remember()
         if control.show:
             control.show(len(self.earlier["objectives"]), self.monitor.history[-1])

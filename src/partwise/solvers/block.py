@@ -23,7 +23,7 @@ from .base import Solver, Step, feasible
 from .exact_rows import dependent, least_squares_rows
 
 LARGE = 1 << 17  # nonzeros: with fewer, single precision gains nothing
-FAR = 100  # a power of two so large is a unit in which squares may not fit in single precision
+FAR = 50  # the largest powers of two of units, bounds and penalties whose squares fit in single precision
 ALONE = 20  # rounds over a row that has its own Gram matrix, where the other factors are held
 
 
@@ -158,7 +158,8 @@ class BlockDescent(Solver):
         fresh = self.init(problem, problem.taken(state.factors), state.tol, state.rng)
         changed = {name: getattr(fresh, name) for name in ("factors", *state.transient)}
         points, origins = (list(problem.taken(factors)) for factors in (state.points, state.origins))
-        return replace(state, points=points, origins=origins, **changed)
+        objective = problem.objective(fresh.factors)  # the one known is off by rounding, and would undo steps
+        return replace(state, points=points, origins=origins, objective=objective, **changed)
 
     def known(self, problem, state, factors):
         """Least squares is known in the first factor at the start, in the last one after a step that was accepted. What
@@ -282,8 +283,18 @@ def complete_only(solver: Solver, problem: Problem) -> str | None:
 def pays_in_single(problem: Problem) -> bool:
     """Whether an alternation on this problem takes much less time in single precision than in double."""
     data = problem.data
-    fits = data.dtype == np.float64 and abs(problem.objective_exponent) <= FAR
-    return fits and len(problem.modes) > 1 and LARGE <= data.n_nonzeros <= data.most_in_single
+    large = data.dtype == np.float64 and LARGE <= data.n_nonzeros <= data.most_in_single
+    moderate = abs(sum(problem.exponents)) <= FAR and all(map(is_moderate, problem.structures))
+    return large and len(problem.modes) > 1 and moderate
+
+
+def is_moderate(structure: Structure) -> bool:
+    """Whether bounds and penalties fit in single precision, with what is computed of them."""
+    entries = structure.elementwise
+    if entries is None:
+        return False
+    numbers = np.abs([entries.l1, entries.l2, *np.ravel(entries.lower), *np.ravel(entries.upper)])
+    return bool(np.max(numbers, where=np.isfinite(numbers), initial=0.0) <= 2.0**FAR)
 
 
 class Sweeps(NamedTuple):

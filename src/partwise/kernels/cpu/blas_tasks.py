@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import get_cython_function_address
 
-from .calls import ARGUMENTS, BOUNDARIES, FLAG, FUNCTION, INT, ROOM, TASK
+from .calls import ALONE, ARGUMENTS, BOUNDARIES, FLAG, FUNCTION, INT, ROOM, TASK
 from .serving import BYTES, Code, built
 
 GRAM, PRODUCT = "partwise_gram", "partwise_product"
@@ -52,7 +52,7 @@ def call_blas(code: Code, arguments: list) -> None:
 def emit_gram(code: Code) -> None:
     """The upper triangle of `X' X` for some rows of X, in C order."""
     builder, (start, stop) = code.builder, ends_of(code)
-    depth = cgutils.alloca_once_value(builder, builder.trunc(builder.sub(stop, start), FLAG))
+    depth = cgutils.alloca_once_value(builder, builder.sub(stop, start))
     rows = builder.inttoptr(times(code, X_AT, X_STEP, start), BYTES)
     out = builder.inttoptr(times(code, OUT_AT, PART_STEP, code.number), BYTES)
     lower, plain, rank, one, zero = map(code.at, (LETTER, PLAIN, RANK, ONE, ZERO))
@@ -64,7 +64,7 @@ def emit_product(code: Code) -> None:
     builder, (start, stop) = code.builder, ends_of(code)
     many = builder.sub(stop, start)
     height, depth = (
-        cgutils.alloca_once_value(builder, builder.trunc(times(code, *places, many), FLAG))
+        cgutils.alloca_once_value(builder, times(code, *places, many))
         for places in ((HEIGHT, HEIGHT_STEP), (DEPTH, DEPTH_STEP))
     )
     X, B = (builder.inttoptr(times(code, *places, start), BYTES) for places in ((X_AT, X_STEP), (B_AT, B_STEP)))
@@ -75,10 +75,11 @@ def emit_product(code: Code) -> None:
 
 
 @cache
-def task_of(name: str) -> int:
-    """The address of the code of a task."""
-    library = built([(GRAM, emit_gram, TASK), (PRODUCT, emit_product, TASK)])
-    return library.get_pointer_to_function(name)
+def tasks() -> dict[str, int]:
+    """The addresses of the code of tasks, by name."""
+    emitters = {GRAM: emit_gram, PRODUCT: emit_product}
+    library = built([(name, emit, TASK) for name, emit in emitters.items()])
+    return {name: library.get_pointer_to_function(name) for name in emitters}
 
 
 @cache
@@ -90,7 +91,8 @@ def routine(kind: str, name: str) -> int:
 def enter(record: int, task: str, name: str, kind: str, words: dict[int, int]) -> None:
     """Put a product into a record, as compiled kernels do with themselves."""
     room = (ctypes.c_int64 * (ARGUMENTS + ROOM)).from_address(record)
-    room[FUNCTION], room[CODE] = task_of(task), routine(kind, name)
+    assert not room[ALONE], "products of BLAS are for several tasks"
+    room[FUNCTION], room[CODE] = tasks()[task], routine(kind, name)
     room[PLAIN], room[ONE], room[ZERO] = ord("N"), ONES[kind], 0
     for place, value in words.items():
         room[place] = value
@@ -119,6 +121,7 @@ def enter_columns(X: np.ndarray, B: np.ndarray, parts: np.ndarray, number: int, 
 def of_factors(X: np.ndarray, B: np.ndarray, out: np.ndarray) -> dict[int, int]:
     """Words of a product whatever the tasks are."""
     by_rows = X.strides[1] == X.itemsize
-    apart, letter = (X.strides[0], "N") if by_rows else (X.strides[1], "T")
-    of_rows = {APART: max(apart // X.itemsize, 1), RANK: B.shape[1], LETTER: ord(letter)}
+    apart, least, letter = (X.strides[0], X.shape[1], "N") if by_rows else (X.strides[1], X.shape[0], "T")
+    # of a single row NumPy may say anything, and BLAS refuses what is too little
+    of_rows = {APART: max(apart // X.itemsize, least), RANK: B.shape[1], LETTER: ord(letter)}
     return of_rows | {X_AT: X.ctypes.data, B_AT: B.ctypes.data, OUT_AT: out.ctypes.data}

@@ -114,7 +114,10 @@ def fresh(size):
 def room_for(size):
     """A context with so many bytes, or more. Fresh memory takes the system as long as a kernel needs to fill it, so
     what was used last is used again, unless it is large."""
-    room = _rooms.pop() if _rooms else fresh(0)
+    try:
+        room = _rooms.pop()
+    except IndexError:
+        room = fresh(size)
     room = room if room.size >= size else fresh(size)
     try:
         yield room
@@ -179,8 +182,9 @@ def dense_product(X, B, scale):
 
 def is_plain(X, B):
     """Whether BLAS can take X as it is, and does well with it: see `multiply`."""
-    short, long = sorted(X.strides)
-    fits = short == X.itemsize and long % X.itemsize == 0 and max(X.shape) < 1 << 31
+    (short, width), (long, _) = sorted(zip(X.strides, X.shape, strict=True))
+    apart = long % X.itemsize == 0 and (long >= width * short or 1 in X.shape)
+    fits = short == X.itemsize and apart and max(X.shape) < 1 << 31
     return fits and X.dtype == B.dtype == np.float32
 
 

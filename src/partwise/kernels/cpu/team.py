@@ -20,7 +20,7 @@ from ...run import interrupts
 from .. import threads
 from .cache import compiler
 from .calls import ALONE, BOUNDARIES, ENDS, FAILED, TaskCompiler
-from .serving import HELPERS, LOCK, PLACE, PLACES, TASKS, TURNS, routines
+from .serving import HELPERS, INSIDE, LOCK, PLACE, PLACES, TASKS, TURNS, routines
 from .simd import WAY
 
 WATCH = 5000  # turns of a loop that watches a word, 0.1 to 0.25 ms: Python takes less from one kernel to the next
@@ -103,7 +103,9 @@ _busy: set[Team] = set()  # those with several tasks
 
 
 def _after_fork() -> None:
-    """The threads of teams do not survive a fork."""
+    """The threads of teams do not survive a fork, in the middle of a map either: the caller does all that is left."""
+    for team in _busy:
+        team.words[HELPERS] = team.words[INSIDE] = 0
     _idle.clear()
     _busy.clear()
 
