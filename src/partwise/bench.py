@@ -81,7 +81,8 @@ def record(steps: Iterator[Callable[[], Factors]], judge: Problem, stop: Callabl
         factors = next(steps)
         spent += time.perf_counter() - start
         curve.times.append(spent)
-        curve.objectives.append(judge.objective(factors()))
+        with judge.data.working():  # without threads of BLAS that are still awake in the next step
+            curve.objectives.append(judge.objective(factors()))
         if stop(spent, curve.objectives[-1], len(curve.times)):
             return curve
 

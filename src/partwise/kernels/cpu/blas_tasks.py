@@ -8,6 +8,7 @@ from the words of a record.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
@@ -15,8 +16,10 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import get_cython_function_address
 
+from .. import threads
 from .calls import ALONE, ARGUMENTS, BOUNDARIES, FLAG, FUNCTION, INT, ROOM, TASK
 from .serving import BYTES, Code, built
+from .team import over
 
 GRAM, PRODUCT = "partwise_gram", "partwise_product"
 # Words that a product has: its code; where X is, B and the result, and how many bytes further for each row that a task
@@ -96,6 +99,13 @@ def enter(record: int, task: str, name: str, kind: str, words: dict[int, int]) -
     room[PLAIN], room[ONE], room[ZERO] = ord("N"), ONES[kind], 0
     for place, value in words.items():
         room[place] = value
+
+
+def over_blas(task: Callable, boundaries: Sequence[int], *arguments: np.ndarray) -> None:
+    """A product in several tasks, each by BLAS on one thread: its own would wait for more work on the cores that other
+    libraries need."""
+    with threads.blas.on_one_thread():
+        over(task, boundaries, *arguments)
 
 
 def enter_gram(A: np.ndarray, parts: np.ndarray, number: int, start: int, record: int) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import threads
 from .base import aligned, helper, padded_to
-from .blas_tasks import enter_columns, enter_rows
+from .blas_tasks import enter_columns, enter_rows, over_blas
 from .simd import LINE, VECTOR, gather, scatter
 from .team import mapped, over
 
@@ -168,13 +168,13 @@ def dense_product(X, B, scale):
         work = threads.split_evenly(columns, rows * B.shape[1], threads.BLAS_WORK, MOST_SUMS)
         if len(work) > 2 and is_plain(X, B):
             parts = np.empty((len(work) - 1, rows, B.shape[1]), B.dtype)
-            over(enter_columns, work, X, np.ascontiguousarray(B), parts)
+            over_blas(enter_columns, work, X, np.ascontiguousarray(B), parts)
             return parts.sum(axis=0)
         return np.ascontiguousarray(threads.added(threads.map_chunks(lambda i, j: multiply(X[:, i:j], B[i:j]), work)))
     out = np.empty((rows, B.shape[1]), B.dtype)
     work = threads.split_evenly(rows, columns * B.shape[1], threads.BLAS_WORK, most)
     if len(work) > 2 and is_plain(X, B):
-        over(enter_rows, work, X, np.ascontiguousarray(B), out)
+        over_blas(enter_rows, work, X, np.ascontiguousarray(B), out)
     else:
         threads.map_chunks(lambda i, j: multiply(X[i:j], B, out[i:j]), work)
     return out

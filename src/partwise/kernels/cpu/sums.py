@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from .. import threads
-from .blas_tasks import enter_gram
+from .blas_tasks import enter_gram, over_blas
 from .team import mapped, over, per_task
 
 
@@ -94,7 +94,7 @@ def gram(A):
     if len(boundaries) == 2:
         return A.T @ A
     parts = np.zeros((len(boundaries) - 1, rank, rank), A.dtype)
-    over(enter_gram, boundaries, np.ascontiguousarray(A), parts)
+    over_blas(enter_gram, boundaries, np.ascontiguousarray(A), parts)
     upper = np.triu(parts.sum(axis=0))
     return upper + np.triu(upper, 1).T
 
