@@ -14,7 +14,7 @@ TILE = 4  # vectors of a row of B that are summed at once; wider rows take sever
 PIECE = 128  # rows of a dense product that are worth a piece of their own
 WIDE, MOST_SUMS = 20, 32  # columns for each row, from where on pieces of columns are multiplied and added up; of these
 NARROW = 1 << 18  # bytes: a part of the second-level cache
-KEPT = 1 << 25  # bytes of memory that is used again
+KEPT = 1 << 24  # bytes of memory that is used again
 _rooms: list[np.ndarray] = []  # memory that nobody uses now
 FLAT = 2  # columns of X for each of B, up to where the product costs less than to turn it
 
