@@ -1,4 +1,5 @@
-"""A small thread pool for functions that release the GIL.
+"""How work is cut into tasks, and a small thread pool for functions of Python's and NumPy's that release the GIL;
+compiled kernels have threads of their own, `cpu/team.py`.
 
 Every task writes its own rows or returns its own sum, and how work is cut into tasks does not depend on the number of
 threads: results are the same bits for any number.

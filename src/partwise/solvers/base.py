@@ -121,7 +121,7 @@ class Solver(ABC):
         return False
 
     def widened(self, problem: Problem, state: Any) -> Any:
-        """The state in double precision, `problem` being the one posed. It has `factors`."""
+        """The state in double precision, with its factors as `factors`; `problem` is the one posed."""
         raise NotImplementedError
 
     def known(self, problem: Problem, state: Any, factors: Factors) -> dict[int, Expansion]:

@@ -54,8 +54,8 @@ class HALS(BlockDescent):
     shuffle : bool
         Whether components are taken in a new order each time.
     single : bool
-        Whether a run on a large X in double precision begins in single precision, with a copy of X that takes half its
-        memory; it ends in double precision wherever that makes a difference.
+        Whether a run on a large X in double precision begins in single precision, with a copy of X; it
+        ends in double precision wherever that makes a difference.
 
     Examples
     --------

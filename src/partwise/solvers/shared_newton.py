@@ -58,8 +58,8 @@ class SharedNewton(Newton):
     extrapolate : bool
         Whether to start each update from beyond the last one; undone where the objective would rise.
     single : bool
-        Whether a run on a large X in double precision begins in single precision, with a copy of X that takes half its
-        memory; it ends in double precision wherever that makes a difference.
+        Whether a run on a large X in double precision begins in single precision, with a copy of X; it
+        ends in double precision wherever that makes a difference.
 
     Examples
     --------
