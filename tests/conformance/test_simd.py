@@ -72,7 +72,11 @@ def tile(f):
     return lambda A, i, n, out: f(A, n + 1, A[2:], i, n, out)
 
 
-FUNCTIONS = (panel, gather, scatter, dots, moments, combine, renew, pull, tile)
+def outer(f):
+    return lambda A, i, n, out: f(2, A, 1, 1 + n // 4, 3, 3, 1, out)
+
+
+FUNCTIONS = (panel, gather, scatter, dots, moments, combine, renew, pull, tile, outer)
 
 
 @pytest.mark.slow_cases("^(?!gather-float64)")

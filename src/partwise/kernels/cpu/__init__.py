@@ -33,6 +33,7 @@ from .expansion import expansion, losses
 from .extrapolate import extrapolate
 from .gains import gain_columns, gain_rows
 from .gcd import gcd
+from .gram import gram
 from .hals import hals
 from .hessians import given_grams, given_slopes, hessians, row_grams
 from .least_squares import least_squares
@@ -48,7 +49,7 @@ from .shapes import isotonic, smooth, unimodal
 from .shared_newton import rescaled, shared_newton
 from .smooth_l1 import smooth_l1
 from .splits import admm_dual, admm_free, admm_rhs, admm_target, few_nonzeros_fit
-from .sums import all_finite, extremes, gram, inner, power_sums, sum_abs, unit_sums
+from .sums import all_finite, extremes, inner, power_sums, sum_abs, unit_sums
 from .symmetric_cd import symmetric_cd, symmetric_gains
 from .tensors import contract, khatri_rao_rows, sparse_mttkrp
 from .transpose import transpose

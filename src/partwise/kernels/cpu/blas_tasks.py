@@ -21,7 +21,7 @@ from .calls import ALONE, ARGUMENTS, BOUNDARIES, FLAG, FUNCTION, INT, ROOM, TASK
 from .serving import BYTES, Code, built
 from .team import over
 
-GRAM, PRODUCT = "partwise_gram", "partwise_product"
+PRODUCT = "partwise_product"
 # Words that a product has: its code; where X is, B and the result, and how many bytes further for each row that a task
 # begins later, or for each task; how many rows and columns X has, and how many of these for each row of a task; how far
 # rows of X are apart; rows of B are columns for BLAS; the letters of X and B; 1 and 0 in their type
@@ -50,16 +50,6 @@ def call_blas(code: Code, arguments: list) -> None:
     routine = builder.inttoptr(code.load(CODE), kind.as_pointer())
     builder.call(routine, [builder.bitcast(value, BYTES) for value in arguments])
     builder.ret(FLAG(0))
-
-
-def emit_gram(code: Code) -> None:
-    """The upper triangle of `X' X` for some rows of X, in C order."""
-    builder, (start, stop) = code.builder, ends_of(code)
-    depth = cgutils.alloca_once_value(builder, builder.sub(stop, start))
-    rows = builder.inttoptr(times(code, X_AT, X_STEP, start), BYTES)
-    out = builder.inttoptr(times(code, OUT_AT, PART_STEP, code.number), BYTES)
-    lower, plain, rank, one, zero = map(code.at, (LETTER, PLAIN, RANK, ONE, ZERO))
-    call_blas(code, [lower, plain, rank, depth, one, rows, rank, zero, out, rank])
 
 
 def emit_product(code: Code) -> None:
@@ -106,12 +96,6 @@ def over_blas(task: Callable, boundaries: Sequence[int], *arguments: np.ndarray)
     libraries need."""
     with threads.blas.on_one_thread():
         over(task, boundaries, *arguments)
-
-
-def enter_gram(A: np.ndarray, parts: np.ndarray, number: int, start: int, record: int) -> None:
-    """`A' A` of some rows of A, in C order: of each part the upper triangle."""
-    words = {X_AT: A.ctypes.data, X_STEP: A.strides[0], OUT_AT: parts.ctypes.data, PART_STEP: parts.strides[0]}
-    enter(record, GRAM, "syrk", A.dtype.char, words | {RANK: A.shape[1], LETTER: ord("L")})
 
 
 def enter_rows(X: np.ndarray, B: np.ndarray, out: np.ndarray, number: int, start: int, record: int) -> None:

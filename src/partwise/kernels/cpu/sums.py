@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from .. import threads
-from .blas_tasks import enter_gram, over_blas
 from .team import mapped, over, per_task
 
 
@@ -85,18 +84,6 @@ def all_finite(values):
 
 def pieces_of(values):
     return threads.split_evenly(values.size, 1, threads.LIGHT_WORK)
-
-
-def gram(A):
-    """`A' A`, in A's type, by BLAS."""
-    dim, rank = A.shape
-    boundaries = threads.split_evenly(dim, rank**2)
-    if len(boundaries) == 2:
-        return A.T @ A
-    parts = np.zeros((len(boundaries) - 1, rank, rank), A.dtype)
-    over_blas(enter_gram, boundaries, np.ascontiguousarray(A), parts)
-    upper = np.triu(parts.sum(axis=0))
-    return upper + np.triu(upper, 1).T
 
 
 @mapped

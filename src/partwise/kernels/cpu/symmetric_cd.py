@@ -20,7 +20,7 @@ from .. import threads
 from .base import aligned, compiled, helper
 from .products import TILE, gather_vectors, padded
 from .simd import VECTOR
-from .sums import gram
+from .gram import gram
 from .team import mapped, over, per_task
 
 ROUNDS = 60  # of Newton's method: it needs 2 to 7

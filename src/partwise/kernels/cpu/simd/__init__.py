@@ -12,7 +12,7 @@ import numpy as np
 
 from ....errors import warn
 from ..cache import compiler
-from .sizes import BLOCK, FLOOR, HAS, HUGE, LINE, TILE, TINY, TRIPLE, VECTOR, VECTORS
+from .sizes import BLOCK, FLOOR, HAS, HIGH, HUGE, LINE, TILE, TINY, TRIPLE, VECTOR, VECTORS, WIDE
 
 CHOICES = ("llvm", "plain")
 ALLOWED = (0, 61), (0, 68)  # the first and the last version of Numba in `pyproject.toml`
@@ -62,12 +62,13 @@ def check(code: ModuleType) -> None:
 WAY = chosen()
 _code = import_module(f".{WAY}", __name__)
 panel, gather, scatter, moments, dots = _code.panel, _code.gather, _code.scatter, _code.moments, _code.dots
-combine, renew, pull, tile = _code.combine, _code.renew, _code.pull, _code.tile
+combine, renew, pull, tile, outer = _code.combine, _code.renew, _code.pull, _code.tile, _code.outer
 bits_of, number_of = _code.bits_of, _code.number_of
 
 __all__ = [
     "BLOCK",
     "FLOOR",
+    "HIGH",
     "HUGE",
     "LINE",
     "TILE",
@@ -75,12 +76,14 @@ __all__ = [
     "VECTOR",
     "VECTORS",
     "WAY",
+    "WIDE",
     "bits_of",
     "combine",
     "dots",
     "gather",
     "moments",
     "number_of",
+    "outer",
     "panel",
     "pull",
     "renew",

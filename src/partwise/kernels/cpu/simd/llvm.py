@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .sizes import BLOCK, TILE, VECTORS
+from .sizes import BLOCK, HIGH, TILE, VECTORS
 from .vectors import INT, Vectors, check, check_narrower
 
 
@@ -274,6 +274,37 @@ def tile(typingctx, U, stride, H, places, n, out):
         sums = code.accumulate(INT(0), code.count(n), [code.zero] * TILE**2, turn)
         for i, vector in enumerate(sums):
             builder.store(code.total(vector), builder.gep(po, [INT(i)]))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic(prefer_literal=True)
+def outer(typingctx, count, A, first, last, stride, top, left, out):
+    """`out[a] = sum_i A[i stride + top + a] A[i stride + left:]`, first <= i < last, of `count` vectors, a literal; a <
+    `HIGH`."""
+    check(A, out)
+    number = types.int64
+    signature = types.void(count, A, number, number, number, number, number, out)
+
+    def generate(context, builder, signature, arguments):
+        code = Vectors(context, builder, context.get_value_type(A.dtype))
+        pa, po = (code.pointer(signature.args[i], arguments[i]) for i in (1, 7))
+        first, last, stride, top, left = arguments[2:7]
+        count, rows = signature.args[0].literal_value, range(HIGH)
+
+        def turn(i, sums):
+            place, renewed = builder.mul(i, stride), []
+            row, column = builder.add(place, left), builder.add(place, top)
+            vectors = [code.load(pa, row, j) for j in range(count)]
+            for a in rows:
+                weight = code.spread(builder.load(builder.gep(pa, [builder.add(column, INT(a))])))
+                own = sums[a * count : (a + 1) * count]
+                renewed += [code.multiply_add(weight, v, total) for v, total in zip(vectors, own, strict=True)]
+            return renewed
+
+        for i, vector in enumerate(code.accumulate(first, last, [code.zero] * (HIGH * count), turn)):
+            code.store(vector, po, INT(0), i)
         return context.get_dummy_value()
 
     return signature, generate

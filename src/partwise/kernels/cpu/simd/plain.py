@@ -6,7 +6,7 @@ Arguments and results are the same, but for rounding; lengths are whole vectors 
 import numpy as np
 
 from ..cache import compiler
-from .sizes import FLOOR, HUGE, TILE, TINY, VECTOR, VECTORS
+from .sizes import FLOOR, HIGH, HUGE, TILE, TINY, VECTOR, VECTORS
 
 compiled = compiler("plain")
 
@@ -128,6 +128,20 @@ def tile(U, stride, H, places, n, out):
             for j in range(u.size):
                 total += u[j] * h[j]
             out[a * TILE + b] = total
+
+
+@compiled
+def outer(count, A, first, last, stride, top, left, out):
+    """`out[a] = sum_i A[i stride + top + a] A[i stride + left:]`, first <= i < last, of `count` vectors; a < `HIGH`."""
+    width = count * VECTOR // A.itemsize
+    out[: HIGH * width] = 0
+    for i in range(first, last):
+        place = i * stride
+        row = A[place + left : place + left + width]
+        for a in range(HIGH):
+            weight, sums = A[place + top + a], out[a * width : (a + 1) * width]
+            for j in range(row.size):
+                sums[j] += weight * row[j]
 
 
 @compiled
