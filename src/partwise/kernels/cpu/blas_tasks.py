@@ -70,7 +70,7 @@ def emit_product(code: Code) -> None:
 @cache
 def tasks() -> dict[str, int]:
     """The addresses of the code of tasks, by name."""
-    emitters = {GRAM: emit_gram, PRODUCT: emit_product}
+    emitters = {PRODUCT: emit_product}
     library = built([(name, emit, TASK) for name, emit in emitters.items()])
     return {name: library.get_pointer_to_function(name) for name in emitters}
 
