@@ -87,7 +87,6 @@ INSIDE = {
         "numba.core.runtime": ["rtsys"],
         "numba.core.serialize": ["dumps"],
     },
-    "kernels/cpu/blas_tasks.py": {"llvmlite": ["ir"], "numba.core": ["cgutils"]},
     "kernels/cpu/calls.py": {
         "llvmlite": ["ir"],
         "numba.core": ["cgutils", "types"],

@@ -252,6 +252,7 @@ def test_products(rank, dtype):
 def test_products_in_several_tasks(shape, dtype, monkeypatch):
     """Cut by rows or by columns, of any form, in either memory order, by gaps too; the same bits for any threads."""
     monkeypatch.setattr(threads, "BLAS_WORK", 20_000)
+    monkeypatch.setattr(threads, "TILE_WORK", 20_000)
     X, B = RNG.normal(size=shape).astype(dtype), RNG.normal(size=(shape[1], 7)).astype(dtype)
     expected, of = X.astype(np.float64) @ B * 2, kernels.of(B)
     wide = np.zeros((shape[0], 2 * shape[1]), dtype)

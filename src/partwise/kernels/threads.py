@@ -24,6 +24,7 @@ from ..run import interrupts
 CHUNK_WORK = 500_000  # updates of one number below which a task is not worth handing to another thread
 LIGHT_WORK = 100_000  # the same where a number costs no more than to read and write it
 BLAS_WORK = 3_000_000  # the same for multiplications in a call of BLAS
+TILE_WORK = 1_000_000  # and in our own products of arrays
 MOST_TASKS = 64
 ROUND = 16  # beyond so many tasks, whole multiples of it: of 17 on 16 cores all but one would wait for the last
 

@@ -28,6 +28,7 @@ from .arrays import (
 )
 from .budgets import with_budgets
 from .compress import compress
+from .dense import dense_product
 from .digest import digest
 from .expansion import expansion, losses
 from .extrapolate import extrapolate
@@ -42,7 +43,7 @@ from .mu import mu
 from .newton import newton
 from .newton_kl import newton_kl
 from .own_grams import own_grams, own_slopes
-from .products import dense_product, is_narrow, product, sparse_product, transposed_product
+from .products import is_narrow, product, sparse_product, transposed_product
 from .projections import keep_largest, project_hoyer, project_simplex
 from .pursuit import pursue
 from .shapes import isotonic, smooth, unimodal

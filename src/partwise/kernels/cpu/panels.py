@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import threads
-from .products import padded
+from .padding import padded
 from .simd import LINE
 from .team import mapped, over
 

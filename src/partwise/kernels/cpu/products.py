@@ -1,22 +1,16 @@
 """Products of X with a narrow matrix."""
 
-from contextlib import contextmanager
-
 import numpy as np
 
 from .. import threads
 from .base import aligned, helper, padded_to
-from .blas_tasks import enter_columns, enter_rows, over_blas
-from .simd import LINE, VECTOR, gather, scatter
+from .dense import dense_product
+from .padding import padded, room_for, size_padded
+from .simd import VECTOR, gather, scatter
 from .team import mapped, over
 
 TILE = 4  # vectors of a row of B that are summed at once; wider rows take several passes
-PIECE = 128  # rows of a dense product that are worth a piece of their own
-WIDE, MOST_SUMS = 20, 32  # columns for each row, from where on pieces of columns are multiplied and added up; of these
 NARROW = 1 << 18  # bytes: a part of the second-level cache
-KEPT = 1 << 24  # bytes of memory that is used again
-_rooms: list[np.ndarray] = []  # memory that nobody uses now
-FLAT = 2  # columns of X for each of B, up to where the product costs less than to turn it
 
 
 @helper
@@ -82,50 +76,6 @@ def _transposed_product(X, B, stride, parts, number, start, stop):
         part[p] = out[p]
 
 
-@mapped
-def _pad(B, scale, out, number, start, stop):
-    for i in range(start, stop):
-        for k in range(B.shape[1]):
-            out[i, k] = B[i, k] * scale
-        out[i, B.shape[1] :] = 0
-
-
-def padded(B, scale, room=None):
-    """`B * scale`, rows filled up with zeros to whole vectors, in memory of its own unless there is room for it."""
-    width, size = padded_to(B.shape[1], B.itemsize), size_padded(B)
-    out = (fresh(size) if room is None else room)[:size].view(B.dtype).reshape(B.shape[0], width)
-    over(_pad, threads.split_evenly(*B.shape, threads.LIGHT_WORK), B, scale, out)
-    return out
-
-
-def size_padded(B):
-    """In bytes."""
-    return B.shape[0] * padded_to(B.shape[1], B.itemsize) * B.itemsize
-
-
-def fresh(size):
-    """So many bytes, from the beginning of a cache line; as `aligned`, but not zeroed."""
-    space = np.empty(size + LINE, np.uint8)
-    skip = (-space.ctypes.data) % LINE
-    return space[skip : skip + size]
-
-
-@contextmanager
-def room_for(size):
-    """A context with so many bytes, or more. Fresh memory takes the system as long as a kernel needs to fill it, so
-    what was used last is used again, unless it is large."""
-    try:
-        room = _rooms.pop()
-    except IndexError:
-        room = fresh(size)
-    room = room if room.size >= size else fresh(size)
-    try:
-        yield room
-    finally:
-        if room.size <= KEPT:
-            _rooms.append(room)
-
-
 def balanced(X, rank):
     """Boundaries of tasks with about as many nonzeros each; a row costs a little even when empty."""
     return threads.split_rows(X.indptr, 1, rank)
@@ -155,49 +105,6 @@ def transposed_product(X, B, dim):
 def is_narrow(dim, rank, itemsize):
     """Whether a product with `dim` rows is small enough to be summed in the cache of a core."""
     return dim * padded_to(rank, itemsize) * itemsize <= NARROW
-
-
-def dense_product(X, B, scale):
-    """`X @ B * scale` in C order and in the type of B, by BLAS, in the same pieces for any number of threads: of rows
-    of X, or, where it has too few of them, of columns."""
-    B = B if scale == 1 else B * B.dtype.type(scale)
-    rows, columns = X.shape
-    # every piece of rows packs B anew, which takes as long as many rows
-    most = 2 * -(-rows // (2 * PIECE))
-    if columns > WIDE * rows and most < threads.pieces(rows * columns * B.shape[1], threads.BLAS_WORK):
-        work = threads.split_evenly(columns, rows * B.shape[1], threads.BLAS_WORK, MOST_SUMS)
-        if len(work) > 2 and is_plain(X, B):
-            parts = np.empty((len(work) - 1, rows, B.shape[1]), B.dtype)
-            over_blas(enter_columns, work, X, np.ascontiguousarray(B), parts)
-            return parts.sum(axis=0)
-        return np.ascontiguousarray(threads.added(threads.map_chunks(lambda i, j: multiply(X[:, i:j], B[i:j]), work)))
-    out = np.empty((rows, B.shape[1]), B.dtype)
-    work = threads.split_evenly(rows, columns * B.shape[1], threads.BLAS_WORK, most)
-    if len(work) > 2 and is_plain(X, B):
-        over_blas(enter_rows, work, X, np.ascontiguousarray(B), out)
-    else:
-        threads.map_chunks(lambda i, j: multiply(X[i:j], B, out[i:j]), work)
-    return out
-
-
-def is_plain(X, B):
-    """Whether BLAS can take X as it is, and does well with it: see `multiply`."""
-    (short, width), (long, _) = sorted(zip(X.strides, X.shape, strict=True))
-    apart = long % X.itemsize == 0 and (long >= width * short or 1 in X.shape)
-    fits = short == X.itemsize and apart and max(X.shape) < 1 << 31
-    return fits and X.dtype == B.dtype == np.float32
-
-
-def multiply(X, B, out=None):
-    """`X @ B`, in the type of B."""
-    X = X if X.dtype == B.dtype else X.astype(B.dtype)
-    if X.strides[1] == X.itemsize and (B.dtype != np.float64 or X.shape[1] <= FLAT * B.shape[1]):
-        return np.matmul(X, B, out=out)
-    # OpenBLAS is up to twice as fast on this shape in double precision, and where X is stored by columns
-    product = (B.T @ X.T).T
-    if out is not None:
-        out[:] = product
-    return product
 
 
 def product(X, A, others):

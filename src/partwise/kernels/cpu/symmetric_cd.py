@@ -18,9 +18,10 @@ import numpy as np
 
 from .. import threads
 from .base import aligned, compiled, helper
-from .products import TILE, gather_vectors, padded
-from .simd import VECTOR
 from .gram import gram
+from .padding import padded
+from .products import TILE, gather_vectors
+from .simd import VECTOR
 from .team import mapped, over, per_task
 
 ROUNDS = 60  # of Newton's method: it needs 2 to 7

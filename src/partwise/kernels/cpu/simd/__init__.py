@@ -12,7 +12,7 @@ import numpy as np
 
 from ....errors import warn
 from ..cache import compiler
-from .sizes import BLOCK, FLOOR, HAS, HIGH, HUGE, LINE, TILE, TINY, TRIPLE, VECTOR, VECTORS, WIDE
+from .sizes import BLOCK, FLOOR, HAS, HEIGHTS, HIGH, HUGE, LINE, TILE, TINY, TRIPLE, VECTOR, VECTORS, WIDE
 
 CHOICES = ("llvm", "plain")
 ALLOWED = (0, 61), (0, 68)  # the first and the last version of Numba in `pyproject.toml`
@@ -64,10 +64,13 @@ _code = import_module(f".{WAY}", __name__)
 panel, gather, scatter, moments, dots = _code.panel, _code.gather, _code.scatter, _code.moments, _code.dots
 combine, renew, pull, tile, outer = _code.combine, _code.renew, _code.pull, _code.tile, _code.outer
 bits_of, number_of = _code.bits_of, _code.number_of
+# without vector code BLAS is faster
+row_tile, column_tile = (_code.row_tile, _code.column_tile) if WAY == "llvm" else (None, None)
 
 __all__ = [
     "BLOCK",
     "FLOOR",
+    "HEIGHTS",
     "HIGH",
     "HUGE",
     "LINE",
@@ -78,6 +81,7 @@ __all__ = [
     "WAY",
     "WIDE",
     "bits_of",
+    "column_tile",
     "combine",
     "dots",
     "gather",
@@ -87,6 +91,7 @@ __all__ = [
     "panel",
     "pull",
     "renew",
+    "row_tile",
     "scatter",
     "tile",
 ]

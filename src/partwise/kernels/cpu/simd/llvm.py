@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .sizes import BLOCK, HIGH, TILE, VECTORS
+from .sizes import BLOCK, HEIGHTS, HIGH, TILE, VECTORS
 from .vectors import INT, Vectors, check, check_narrower
 
 
@@ -305,6 +305,68 @@ def outer(typingctx, count, A, first, last, stride, top, left, out):
 
         for i, vector in enumerate(code.accumulate(first, last, [code.zero] * (HIGH * count), turn)):
             code.store(vector, po, INT(0), i)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic(prefer_literal=True)
+def row_tile(typingctx, count, X, like, apart, n, B, place, width, out, at):
+    """`out[at + a] += sum_j X[a apart + j] B[place + j width:]`, j < n, of `count` vectors, a literal, as out's; a <
+    `HEIGHTS[count - 1]`. X is an address, of numbers as in `like`."""
+    check(B, out)
+    number = types.int64
+    signature = types.void(count, number, like, number, number, B, number, number, out, number)
+
+    def generate(context, builder, signature, arguments):
+        code, (x, pb, po) = Vectors.of_product(context, builder, signature, arguments)
+        apart, n, place, width, at = (arguments[i] for i in (3, 4, 6, 7, 9))
+        count = signature.args[0].literal_value
+        rows = [builder.mul(apart, INT(a)) for a in range(HEIGHTS[count - 1])]
+
+        def turn(j, sums):
+            row, renewed = builder.add(place, builder.mul(j, width)), []
+            vectors = [code.load(pb, row, i) for i in range(count)]
+            for a, start in enumerate(rows):
+                weight, own = code.spread(code.number(x, builder.add(start, j))), sums[a * count : (a + 1) * count]
+                renewed += [code.multiply_add(weight, v, total) for v, total in zip(vectors, own, strict=True)]
+            return renewed
+
+        before = [code.load(po, at, i) for i in range(len(rows) * count)]
+        for i, total in enumerate(code.accumulate(INT(0), n, before, turn)):
+            code.store(total, po, at, i)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic(prefer_literal=True)
+def column_tile(typingctx, count, X, like, apart, n, B, place, width, out, at):
+    """`out[at + j width:] += sum_a X[a apart + j] B[place + a width:]`, j < n, the rest as in `row_tile`."""
+    check(B, out)
+    number = types.int64
+    signature = types.void(count, number, like, number, number, B, number, number, out, number)
+
+    def generate(context, builder, signature, arguments):
+        code, (x, pb, po) = Vectors.of_product(context, builder, signature, arguments)
+        apart, n, place, width, at = (arguments[i] for i in (3, 4, 6, 7, 9))
+        count = signature.args[0].literal_value
+        rows = []
+        for a in map(INT, range(HEIGHTS[count - 1])):
+            vectors = [code.load(pb, builder.add(place, builder.mul(width, a)), i) for i in range(count)]
+            rows.append((builder.mul(apart, a), vectors))
+
+        def turn(j, _):
+            row = builder.add(at, builder.mul(j, width))
+            sums = [code.load(po, row, i) for i in range(count)]
+            for start, vectors in rows:
+                weight = code.spread(code.number(x, builder.add(start, j)))
+                sums = [code.multiply_add(weight, v, total) for v, total in zip(vectors, sums, strict=True)]
+            for i, total in enumerate(sums):
+                code.store(total, po, row, i)
+            return []
+
+        code.accumulate(INT(0), n, [], turn)
         return context.get_dummy_value()
 
     return signature, generate

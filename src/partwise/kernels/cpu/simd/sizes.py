@@ -17,7 +17,8 @@ VECTORS = 6
 BLOCK = 4  # vectors that `combine` sums at once
 TILE = 4 if VECTOR == 64 else 3  # rows and columns of `tile`: their products fill most registers
 HIGH, WIDE = (8, 3) if VECTOR == 64 else (4, 3)  # rows, and vectors in each, of `outer`: the same
+HEIGHTS = (16, 12, 8, 6) if VECTOR == 64 else (12, 6, 4)  # rows of tiles of 1, 2, ... vectors: the same
 TINY = {8: 2.0**-200, 4: 2.0**-100}  # what a model is held above where X is 0, by bytes: its powers are numbers
 HUGE = {8: 2.0**800, 4: 2.0**80}  # what second derivatives are held below, so that sums of them are numbers
 
-__all__ = ["BLOCK", "FLOOR", "HIGH", "HUGE", "LINE", "TILE", "TINY", "VECTOR", "VECTORS", "WIDE"]
+__all__ = ["BLOCK", "FLOOR", "HEIGHTS", "HIGH", "HUGE", "LINE", "TILE", "TINY", "VECTOR", "VECTORS", "WIDE"]

@@ -31,6 +31,14 @@ class Vectors:
         self.width = VECTOR // self.itemsize
         self.type = ir.VectorType(element, self.width)
 
+    @classmethod
+    def of_product(cls, context, builder, signature, arguments):
+        """For arguments as `row_tile` has them, and where X, B and the result are."""
+        kinds = signature.args
+        code = cls(context, builder, context.get_value_type(kinds[5].dtype))
+        X = builder.inttoptr(arguments[1], context.get_value_type(kinds[2].dtype).as_pointer())
+        return code, (X, *(code.pointer(kinds[i], arguments[i]) for i in (5, 8)))
+
     def pointer(self, kind, array):
         return self.context.make_array(kind)(self.context, self.builder, array).data
 
