@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, get_index_dtype
@@ -18,7 +17,6 @@ NARROW_FROM = 1 << 24  # nonzeros, from where on memory is worth kernels compile
 class Sparse(Data):
     matrix: csr_array  # canonical
     unlisted: float = 1.0  # what an entry that is not stored counts
-    source: Self | None = None  # data with nonzeros in the same places, which are sorted by columns once
 
     sparse = True
     most_in_single = NARROW_FROM
@@ -52,9 +50,6 @@ class Sparse(Data):
         """A second copy of X, by columns, made when first needed: its numbers in single precision where X is large and
         they are the same in it, as counts are."""
         X = self.matrix
-        if self.source is not None:
-            Y = self.source.turned
-            return csc_array((Y.data.astype(X.dtype), Y.indices, Y.indptr), shape=X.shape, copy=False)
         parts = self.kernels.transpose(X.indptr, X.indices, X.data, X.shape[1], narrow_type(X.data))
         return csc_array(parts, shape=X.shape, copy=False)
 
@@ -75,9 +70,6 @@ class Sparse(Data):
 
     def with_unlisted(self, weight):
         return self.variant(unlisted=weight * self.unlisted)
-
-    def single(self):
-        return super().single().variant(source=self)
 
     def with_values(self, values):
         matrix = csr_array((values, self.matrix.indices, self.matrix.indptr), shape=self.shape, copy=False)

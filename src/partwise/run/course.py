@@ -18,6 +18,7 @@ from ..solvers import Solver, Step
 
 NOISE = 2.0**-26  # of `size^2`: by how much rounding can hide that the objective falls
 EXACT = 2.0**-16  # of `size^2`: in least squares so small an objective is a difference of numbers that cancel
+ROUGH = 2.0**-14  # a stationarity that a product with X in single precision changes by at most half a percent
 
 
 @dataclass
@@ -57,18 +58,29 @@ class Course:
         self.working = self.problem
         self.problem.__dict__.pop("in_single", None)
 
-    def known(self, factors: Factors) -> dict[int, Expansion]:
-        """What the solver knows of the problem as posed around these factors."""
-        return {} if self.in_single else self.solver.known(self.problem, self.state, factors)
+    def measure(self, factors: Factors) -> Measured:
+        """The loss and the stationarity of factors, those of the state or others, by the problem as posed. In single
+        precision the last step knows some of the products with X that stationarity takes."""
+        problem, known = self.problem, self.solver.known(self.working, self.state, factors)
+        posed = problem.taken(factors)
+        if not (self.in_single and known):
+            return problem.precise(posed, known)
+        exact = {mode: problem.expansion(posed, mode) for mode in problem.modes if mode not in known}
+        rough = {mode: e.in_double(posed, mode, problem.structures[mode].ridge) for mode, e in known.items()}
+        found = measured_by(problem, posed, exact | rough) if exact else None
+        return found if found and found.stationarity >= ROUGH else problem.measure(posed, exact)
 
     def look(self, factors: Factors) -> Measured | None:
         """The loss and the stationarity of a start, the latter as far as the solver knows it anyway: a step does not
         tell more of the factors it ends with either. None where it knows nothing."""
         known = self.solver.known(self.working, self.state, factors)
-        if not known:
-            return None
-        found = [self.working.stationarity_of(factors, mode, expansion) for mode, expansion in known.items()]
-        return Measured(self.working.fit(factors, *next(iter(known.items()))), largest(found))
+        return measured_by(self.working, factors, known) if known else None
+
+
+def measured_by(problem: Problem, factors: Factors, expansions: dict[int, Expansion]) -> Measured:
+    """The loss by the first of some expansions around factors, the stationarity by all of them."""
+    found = [problem.stationarity_of(factors, mode, expansion) for mode, expansion in expansions.items()]
+    return Measured(problem.fit(factors, *next(iter(expansions.items()))), largest(found))
 
 
 def starting_on(problem: Problem, solver: Solver, start: Init) -> Problem:

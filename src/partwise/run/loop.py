@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import warn_unfinished
 from ..init import Init
-from ..problem import Expansion, Factors, Measured, Problem, zero_components
+from ..problem import Factors, Measured, Problem, zero_components
 from ..solvers import Solver, Step
 from . import interrupts
 from .course import Course, starting_on, working_on
@@ -118,7 +118,7 @@ class StartRun:
         self.earlier = earlier  # what a snapshot says of the starts before this one
         self.factors: Factors = ()  # in the precision of the course
         self.course: Course
-        self.monitor = Monitor(problem, control, self.known, solver.rank_is_limit)
+        self.monitor = Monitor(problem, control, self.measure, solver.rank_is_limit)
         self.consistent: dict[str, Any] = {}
         self.verdict: str | None = None  # why the loop ended, if it did before its iterations were used up
 
@@ -204,8 +204,8 @@ class StartRun:
             details = self.solver.details(self.course.working, self.course.state)
             return replace(self.monitor.finish(self.factors, status), details=details)
 
-    def known(self, factors: Factors) -> dict[int, Expansion]:
-        return self.course.known(factors)
+    def measure(self, factors: Factors) -> Measured:
+        return self.course.measure(factors)
 
     def remember(self) -> None:
         """Keep the last consistent state, so that Ctrl-C in mid-step loses only that step."""
@@ -230,9 +230,11 @@ class StartRun:
 class Monitor:
     """Keeps the history of a run and decides when it is over."""
 
-    def __init__(self, problem: Problem, control: Control, known: Callable[[Factors], dict], partly: bool = False):
+    def __init__(
+        self, problem: Problem, control: Control, measured: Callable[[Factors], Measured], partly: bool = False
+    ):
         self.problem, self.control, self.limits, self.clock = problem, control, control.limits, control.clock
-        self.known = known  # what the solver knows of the loss around factors: see `Solver.known`
+        self.measured = measured  # the loss and the stationarity of factors
         self.partly = partly  # parts that are empty are meant to be, and nothing is said of what they could gain
         self.begin = control.clock()
         self.history: list[Record] = []
@@ -246,14 +248,12 @@ class Monitor:
 
     def measure(self, factors: Factors) -> Measured:
         """The loss and the stationarity, computed afresh."""
-        self.exact = self.measured(self.problem.taken(factors))
-        return self.exact
-
-    def measured(self, factors: Factors) -> Measured:
         if self.partly:
-            problem, factors = self.problem.without_zero_components(factors)
-            return problem.precise(factors)
-        return self.problem.precise(factors, self.known(factors))
+            problem, factors = self.problem.without_zero_components(self.problem.taken(factors))
+            self.exact = problem.precise(factors)
+        else:
+            self.exact = self.measured(factors)
+        return self.exact
 
     def record(
         self, n_iter: int, factors: Factors, objective: float, stationarity: float, done: bool = False
@@ -315,7 +315,7 @@ class Monitor:
         problem, last, reached = self.problem, self.history[-1], factors
         posed = problem.taken(reached)
         factors = problem.as_told(posed)
-        fit, stationarity = self.exact if self.exact and factors is posed else self.measured(factors)
+        fit, stationarity = (self.exact or self.measure(reached)) if factors is posed else self.measure(factors)
         objective = problem.user_objective(fit + problem.penalty(factors))
         self.history[-1] = last._replace(objective=objective, stationarity=stationarity)
         through = last.stationarity < np.inf  # else the solver was still on its way
