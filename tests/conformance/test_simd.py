@@ -72,11 +72,15 @@ def tile(f):
     return lambda A, i, n, out: f(A, n + 1, A[2:], i, n, out)
 
 
+def multiplied(f):
+    return lambda A, i, n, out: f(A, 3, A[1:], n, out, 2)
+
+
 def outer(f):
     return lambda A, i, n, out: f(2, A, 1, 1 + n // 4, 3, 3, 1, out)
 
 
-FUNCTIONS = (panel, gather, scatter, dots, moments, combine, renew, pull, tile, outer)
+FUNCTIONS = (panel, gather, scatter, dots, moments, combine, renew, pull, tile, outer, multiplied)
 
 
 @pytest.mark.slow_cases("^(?!gather-float64)")

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import threads
 from .base import padded_to
-from .simd import LINE
+from .simd import LINE, multiplied
 from .team import mapped, over
 
 KEPT = 1 << 24  # bytes of memory that is used again
@@ -14,19 +14,25 @@ _rooms: list[np.ndarray] = []  # memory that nobody uses now
 
 
 @mapped
-def _pad(B, scale, out, number, start, stop):
-    for i in range(start, stop):
-        for k in range(B.shape[1]):
-            out[i, k] = B[i, k] * scale
-        out[i, B.shape[1] :] = 0
+def _pad(B, rank, scales, out, number, start, stop):
+    width = scales.size
+    safe = min(stop, (B.size - width) // rank + 1)  # whole vectors from later rows on would go beyond the array
+    for i in range(start, safe):
+        multiplied(B, i * rank, scales, width, out, i * width)
+    for i in range(max(start, safe), stop):
+        for k in range(rank):
+            out[i * width + k] = B[i * rank + k] * scales[k]
+        out[i * width + rank : (i + 1) * width] = 0
 
 
 def padded(B, scale, room=None):
     """`B * scale`, rows filled up with zeros to whole vectors, in memory of its own unless there is room for it."""
-    width, size = padded_to(B.shape[1], B.itemsize), size_padded(B)
-    out = (fresh(size) if room is None else room)[:size].view(B.dtype).reshape(B.shape[0], width)
-    over(_pad, threads.split_evenly(*B.shape, threads.LIGHT_WORK), B, scale, out)
-    return out
+    (dim, rank), size = B.shape, size_padded(B)
+    scales = np.zeros(padded_to(rank, B.itemsize), B.dtype)
+    scales[:rank] = scale
+    out = (fresh(size) if room is None else room)[:size].view(B.dtype)
+    over(_pad, threads.split_evenly(dim, rank, threads.LIGHT_WORK), B.ravel(), rank, scales, out)
+    return out.reshape(dim, scales.size)
 
 
 def size_padded(B):

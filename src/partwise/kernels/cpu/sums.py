@@ -10,35 +10,33 @@ from .team import mapped, over, per_task
 
 @mapped
 def _inner(A, B, sums, number, start, stop):
-    total = 0.0
-    for i in range(start, stop):
-        for k in range(A.shape[1]):
-            total += np.float64(A[i, k]) * np.float64(B[i, k])
+    total, a, b = 0.0, A[start:stop], B[start:stop]
+    for p in range(a.size):
+        total += np.float64(a[p]) * np.float64(b[p])
     sums[number] = total
 
 
 def inner(A, B):
     """`sum A B`."""
-    boundaries = threads.split_evenly(*A.shape, threads.LIGHT_WORK)
+    boundaries = pieces_of(A)
     sums = per_task(boundaries)
-    over(_inner, boundaries, A, B, sums)
+    over(_inner, boundaries, A.ravel(), B.ravel(), sums)
     return float(sum(sums))
 
 
 @mapped
 def _sum_abs(A, sums, number, start, stop):
-    total = 0.0
-    for i in range(start, stop):
-        for k in range(A.shape[1]):
-            total += abs(np.float64(A[i, k]))
+    total, a = 0.0, A[start:stop]
+    for p in range(a.size):
+        total += abs(np.float64(a[p]))
     sums[number] = total
 
 
 def sum_abs(A):
     """`sum |A|`."""
-    boundaries = threads.split_evenly(*A.shape, threads.LIGHT_WORK)
+    boundaries = pieces_of(A)
     sums = per_task(boundaries)
-    over(_sum_abs, boundaries, A, sums)
+    over(_sum_abs, boundaries, A.ravel(), sums)
     return float(sum(sums))
 
 

@@ -63,7 +63,7 @@ WAY = chosen()
 _code = import_module(f".{WAY}", __name__)
 panel, gather, scatter, moments, dots = _code.panel, _code.gather, _code.scatter, _code.moments, _code.dots
 combine, renew, pull, tile, outer = _code.combine, _code.renew, _code.pull, _code.tile, _code.outer
-bits_of, number_of = _code.bits_of, _code.number_of
+bits_of, number_of, multiplied = _code.bits_of, _code.number_of, _code.multiplied
 # without vector code BLAS is faster
 row_tile, column_tile = (_code.row_tile, _code.column_tile) if WAY == "llvm" else (None, None)
 
@@ -86,6 +86,7 @@ __all__ = [
     "dots",
     "gather",
     "moments",
+    "multiplied",
     "number_of",
     "outer",
     "panel",

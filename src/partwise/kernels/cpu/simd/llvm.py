@@ -111,6 +111,29 @@ def scatter(typingctx, count, values, indices, first, last, B, place, offset, st
 
 
 @intrinsic
+def multiplied(typingctx, z, place, v, n, out, at):
+    """`out[at:] = z[place:] v`, n entries, whole vectors."""
+    check(z, v, out)
+    signature = types.void(z, types.int64, v, types.int64, out, types.int64)
+
+    def generate(context, builder, signature, arguments):
+        code = Vectors(context, builder, context.get_value_type(z.dtype))
+        pz, pv, po = (code.pointer(signature.args[i], arguments[i]) for i in (0, 2, 4))
+        place, n, start = (arguments[i] for i in (1, 3, 5))
+
+        def turn(p, _):
+            at = builder.mul(p, INT(code.width))
+            product = builder.fmul(code.load(pz, builder.add(place, at), 0), code.load(pv, at, 0))
+            code.store(product, po, builder.add(start, at), 0)
+            return []
+
+        code.accumulate(INT(0), code.count(n), [], turn)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
 def moments(typingctx, z, v, H, offset, n):
     """`sum z h` and `sum v h^2` over the first n entries, whole vectors, of z, v and `h = H[offset:]`."""
     check(z, v, H)

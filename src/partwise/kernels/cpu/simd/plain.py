@@ -59,6 +59,14 @@ def scatter(count, values, indices, first, last, B, place, offset, stride, out):
 
 
 @compiled
+def multiplied(z, place, v, n, out, at):
+    """`out[at:] = z[place:] v`, n entries, whole vectors."""
+    row, new = z[place : place + n], out[at : at + n]
+    for j in range(row.size):
+        new[j] = row[j] * v[j]
+
+
+@compiled
 def moments(z, v, H, offset, n):
     """`sum z h` and `sum v h^2` over the first n entries, whole vectors, of z, v and `h = H[offset:]`."""
     first, second, h = z.dtype.type(0), z.dtype.type(0), H[offset : offset + n]
