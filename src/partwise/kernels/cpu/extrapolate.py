@@ -24,7 +24,8 @@ def extrapolate(new, old, beta, box):
     """`clip(new + beta (new - old), lower, upper)`."""
     _, lower, upper = box
     alike, (dim, rank), out = lower.shape[0] == upper.shape[0] == 1, new.shape, np.empty_like(new)
-    bounds = tuple(np.broadcast_to(bound, (min(FOLD, dim) if alike else dim, rank)).ravel() for bound in (lower, upper))
+    count = min(FOLD, dim) if alike else dim
+    bounds = tuple((b if b.shape[0] == count else b.repeat(count, axis=0)).ravel() for b in (lower, upper))
     flat, boundaries = (A.ravel() for A in (new, old)), threads.split_evenly(dim, rank, threads.LIGHT_WORK)
     over(_extrapolate, boundaries, *flat, new.dtype.type(beta), bounds, int(not alike), rank, out.ravel())
     return out
