@@ -8,12 +8,14 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse import issparse
 
+from .. import kernels
 from .base import Data
 from .validation import checked_random_state
 
 OVERSAMPLES = 10  # singular vectors sought beyond those that are wanted
 PASSES = 5  # over data in blocks, for the directions
 ROUNDING = 1e-6  # of the largest singular value
+NEAR = 2.0**-8  # of the largest pivot: columns nearer to dependent than this lose digits in their Gram matrix
 
 
 def svd(data: Data, rank: int, rng, n_iter: int | None = None, n_oversamples: int = OVERSAMPLES) -> tuple:
@@ -36,17 +38,54 @@ def svd(data: Data, rank: int, rng, n_iter: int | None = None, n_oversamples: in
     )
     for _ in range(n_iter):
         for mode in (long, 1 - long):
-            Q = linalg.lu(times(Q, mode), permute_l=True, overwrite_a=True, check_finite=False)[0]
-    # in LAPACK's order, and back in that of products: no array of the longer side is there twice for long
-    Q = linalg.qr(np.asfortranarray(times(Q, long)), mode="economic", overwrite_a=True, check_finite=False)[0]
-    Q = np.ascontiguousarray(Q)
-    U, s, Vt = linalg.svd(times(Q, 1 - long).T, full_matrices=False, lapack_driver="gesdd", check_finite=False)
-    sides = Q @ U[:, :rank], Vt[:rank].T
+            Q = conditioned(times(Q, mode))
+    Q, _ = orthonormal(times(Q, long))
+    P, R = orthonormal(times(Q, 1 - long))
+    U, s, Vt = linalg.svd(R.T, check_finite=False)
+    of = data.kernels
+    sides = of.times(Q, U[:, :rank].astype(Q.dtype)), of.times(P, Vt[:rank].T.astype(P.dtype))
     U, V = sides[long], sides[1 - long]
     signs = np.sign(U[np.argmax(np.abs(U), axis=0), np.arange(rank)])  # the largest entries of U become positive
     U *= signs
     V *= signs
     return U, s[:rank], V
+
+
+def conditioned(Y: np.ndarray) -> np.ndarray:
+    """Columns with the same span that are far from dependent."""
+    R = root_of_gram(Y)
+    if R is None:
+        return linalg.lu(Y, permute_l=True, check_finite=False)[0]
+    return divided(Y, R)
+
+
+def orthonormal(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`Y = Q R`. What rounding in the Gram matrix leaves, a second time puts right: Yamamoto, Nakatsukasa, Yanagisawa
+    and Fukaya (2015), Electronic Transactions on Numerical Analysis 44."""
+    first = root_of_gram(Y)
+    if first is None:
+        Q, R = linalg.qr(np.asfortranarray(Y), mode="economic", check_finite=False)
+        return np.ascontiguousarray(Q), R
+    Q = divided(Y, first)
+    second = root_of_gram(Q)
+    assert second is not None, "columns that were made nearly orthonormal"
+    return divided(Q, second), second @ first
+
+
+def root_of_gram(Y: np.ndarray) -> np.ndarray | None:
+    """R with `R' R = Y' Y`, by Cholesky; None where columns are too near to dependent for that."""
+    try:
+        R = linalg.cholesky(kernels.of(Y).gram(Y).astype(np.float64), check_finite=False)
+    except linalg.LinAlgError:
+        return None
+    pivots = np.diag(R)
+    return R if len(Y) >= len(R) and pivots.min() > NEAR * pivots.max() else None
+
+
+def divided(Y: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """`Y / R`, R upper triangular."""
+    inverse = linalg.solve_triangular(R, np.eye(len(R)), check_finite=False)
+    return kernels.of(Y).times(Y, inverse.astype(Y.dtype))
 
 
 @dataclass(frozen=True, eq=False)

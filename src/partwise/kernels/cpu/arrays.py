@@ -4,6 +4,7 @@ array they are."""
 import numpy as np
 
 from .. import threads
+from .dense import dense_product
 from .sums import all_finite
 
 FOLD = 32  # rows
@@ -26,7 +27,7 @@ def astype(A, dtype):
 
 def times(A, M):
     """`A M`, M small."""
-    return A @ M
+    return dense_product(A, M, 1)
 
 
 def scaled(A, scales):
