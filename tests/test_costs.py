@@ -172,10 +172,12 @@ def test_statistics_tell_of_any_number_that_is_not_finite(size, kind):
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 def test_every_fall_is_counted_once(kind):
-    indices = np.arange(400_003, dtype=kind)
+    indices = np.arange(1_200_003, dtype=kind)
+    boundaries = threads.split_evenly(indices.size - 1, 1)
+    assert len(boundaries) > 2
     assert cpu.falls(indices) == cpu.falls(indices[:1]) == cpu.falls(indices[:0]) == 0
     assert cpu.falls(indices[::-1].copy()) == indices.size - 1
-    for place in (1, *cpu.sums.pieces_of(indices[1:])[1:-1], indices.size - 1):
+    for place in (1, *boundaries[1:-1], boundaries[1] + 1, indices.size - 1):
         for change in (0, -1):  # the same once more, and a step down
             changed = indices.copy()
             changed[place:] -= 1 - change

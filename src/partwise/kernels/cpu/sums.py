@@ -82,7 +82,7 @@ def statistics(values):
 
 def falls(indices):
     """How many of the numbers in a row are not above the one before."""
-    boundaries = pieces_of(indices[1:])
+    boundaries = threads.split_evenly(len(indices[1:]), 1)
     return sum(threads.map_chunks(lambda i, j: np.count_nonzero(indices[i + 1 : j + 1] <= indices[i:j]), boundaries))
 
 
