@@ -16,7 +16,7 @@ import partwise as pw
 from partwise import structures as s
 from partwise.data import as_data
 from partwise.data.observed import observed
-from partwise.data.validation import checked_data
+from partwise.data.validation import check_indices, checked_data
 from partwise.datasets import make_cp, make_parts
 
 from .conformance.tables import shuffled_csr
@@ -337,6 +337,10 @@ def test_order_is_seen_as_SciPy_sees_it(order):
         assert checked.has_canonical_format == plain.has_canonical_format
         assert np.shares_memory(checked.indices, stored.indices) or not stored.nnz
     assert plain.has_canonical_format == (order not in ("rows in other order", "an entry twice"))
+    untold = plain.copy()
+    untold.has_canonical_format = False
+    check_indices(untold, "X")  # which need not ask SciPy
+    assert untold.has_canonical_format == (plain.has_canonical_format and plain.nnz > 0)
 
 
 # -- tensors ------------------------------------------------------------------------------------------------
