@@ -8,6 +8,7 @@ from scipy import sparse
 
 import partwise as pw
 from partwise import estimators, registry
+from partwise.data.summary import summarised
 from partwise.datasets import make_parts
 from partwise.fingerprint import LARGE, fingerprint
 from partwise.kernels import cpu, threads
@@ -63,15 +64,12 @@ def test_an_iteration_takes_ten_calls_of_kernels(monkeypatch, store):
 
 @pytest.mark.parametrize("store", STORED)
 def test_an_estimator_looks_at_X_once(monkeypatch, store):
-    looks = [
-        counted(monkeypatch, module, "checked_data")
-        for module in (estimators.base, pw.data.observed, pw.result.transform)
-    ]
-    summaries = counted(monkeypatch, cpu, "extremes", "unit_sums", "transpose")
+    looks = [counted(monkeypatch, module, "checked") for module in (estimators.base, pw.data.observed)]
+    passes = counted(monkeypatch, cpu, "statistics", "falls", "all_finite", "transpose")
     pw.NMF(4, init="random", random_state=0, max_iter=3, tol=0).fit(STORED[store])
     assert sum(map(Counter.total, looks)) == 1
-    assert summaries["extremes"] == summaries["unit_sums"] == 1
-    assert summaries["transpose"] <= 1
+    assert (passes["statistics"], passes["falls"], passes["all_finite"]) == (1, store == "sparse", 0)
+    assert passes["transpose"] <= 1
 
 
 def test_what_is_stated_is_looked_at_once(monkeypatch):
@@ -158,6 +156,39 @@ def test_one_bad_number_among_many_is_seen(bad, columns):
     values[0, 0] = -bad
     assert not all_finite(values)
     assert np.flatnonzero(~cpu.finite_rows(values)).tolist() == [0, 211]
+
+
+@pytest.mark.slow_cases("float32")
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [1, 400_003])  # in one task, and in several
+def test_statistics_tell_of_any_number_that_is_not_finite(size, kind):
+    for place in {0, size // 2, size - 1}:
+        for bad in (np.nan, -np.nan, np.inf, -np.inf):
+            values = np.random.default_rng(0).normal(size=size).astype(kind)
+            values[place] = bad
+            assert not np.isfinite(cpu.statistics(values)[:2]).all()
+            assert not summarised([values], size + 1, cpu).finite
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_every_fall_is_counted_once(kind):
+    indices = np.arange(1_200_003, dtype=kind)
+    boundaries = threads.split_evenly(indices.size - 1, 1)
+    assert len(boundaries) > 2
+    assert cpu.falls(indices) == cpu.falls(indices[:1]) == cpu.falls(indices[:0]) == 0
+    assert cpu.falls(indices[::-1].copy()) == indices.size - 1
+    for place in (1, *boundaries[1:-1], boundaries[1] + 1, indices.size - 1):
+        for change in (0, -1):  # the same once more, and a step down
+            changed = indices.copy()
+            changed[place:] -= 1 - change
+            assert cpu.falls(changed) == 1
+
+
+def test_statistics_do_not_depend_on_threads():
+    values = np.random.default_rng(0).normal(size=400_003)
+    with threads.limited(1):
+        expected = cpu.statistics(values)
+    assert cpu.statistics(values) == expected
 
 
 def test_numbers_whose_sum_is_too_large_are_finite_all_the_same():

@@ -14,6 +14,9 @@ from scipy.sparse.linalg import aslinearoperator
 
 import partwise as pw
 from partwise import structures as s
+from partwise.data import as_data
+from partwise.data.observed import observed
+from partwise.data.validation import check_indices, checked_data
 from partwise.datasets import make_cp, make_parts
 
 from .conformance.tables import shuffled_csr
@@ -257,6 +260,87 @@ def test_a_flag_that_claims_order_is_not_believed():
     disordered = shuffled_csr(X)
     disordered.has_canonical_format = disordered.has_sorted_indices = True
     assert np.allclose(DOORS["factorize"](disordered).W, DOORS["factorize"](sparse.csr_array(X)).W)
+
+
+# -- what is seen of X where it comes in ---------------------------------------------------------------------
+
+Y = np.where(np.arange(2400).reshape(60, 40) % 3, 0.0, np.random.default_rng(0).uniform(0.1, 1.0, size=(60, 40)))
+ENTRIES = {
+    "plain": Y,
+    "negative": -Y,
+    "mixed": Y - 0.5,
+    "one value": 0.25 * (Y > 0),
+    "one value, below 0": np.full(Y.shape, -3.0),
+    "two values": np.sign(Y) * np.where(np.arange(40) % 2, 1.0, -1.0),
+    "zeros": 0 * Y,
+    "huge": 1e300 * Y,
+    "tiny": 1e-300 * Y,
+    "subnormal": 5e-324 * (Y > 0.5),
+    "single precision": Y.astype(np.float32),
+    "in columns": np.asfortranarray(Y),
+}
+
+
+def expected_summary(values: np.ndarray) -> tuple:
+    """By NumPy, in a unit in which squares are safe."""
+    kept, unit = np.unique(values[values != 0]), 2.0 ** round(np.log2(np.abs(values).max() or 1))
+    sizes = np.ldexp(np.abs(values.astype(float)), -int(np.log2(unit)))
+    one_value = bool(kept.size == 0 or np.all(kept == values.max()))
+    numbers = values.min(), values.max(), np.count_nonzero(values), one_value, unit
+    return (*map(float, numbers), sizes.sum(), np.square(sizes).sum())
+
+
+@pytest.mark.slow_cases("single precision")
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array, sparse.csc_array, sparse.coo_array])
+@pytest.mark.parametrize("values", ENTRIES.values(), ids=ENTRIES)
+def test_the_summary_of_the_door_is_that_of_the_entries(values, store):
+    found = observed(store(values)).data
+    assert "summary" in found.__dict__
+    assert found.summary == pytest.approx(expected_summary(values), rel=1e-12)
+    assert found.summary == pytest.approx(as_data(checked_data(store(values))).summary, rel=1e-14)
+
+
+def test_zeros_that_are_stored_are_dropped():
+    stored = sparse.csr_array(Y)
+    stored.data[5:9] = 0.0, -0.0, 0.0, 0.0
+    found = observed(stored).data
+    assert found.matrix.nnz == found.summary.n_nonzeros == np.count_nonzero(Y) - 4
+    assert found.extremes == (0.0, stored.data.max())
+
+
+def test_a_copy_without_order_is_made_of_X_with_entries_listed_twice():
+    parts = np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]), np.array([0, 2, 3])
+    found = observed(sparse.csr_array(parts, shape=(2, 2))).data
+    assert found.extremes == (0.0, 3.0)
+    assert found.summary.n_nonzeros == found.matrix.nnz == 2
+    assert found.norm2 == 18.0
+
+
+ORDERS = {
+    "in order": lambda X: X,
+    "rows in other order": shuffled_csr,
+    "an entry twice": lambda X: sparse.csr_array((X.data, put(1, X.indices[0])(X.indices), X.indptr), shape=X.shape),
+    "the same over two rows": lambda X: sparse.csr_array(np.eye(6)[[0, 0, 1, 1, 5]]),
+    "empty rows": lambda X: sparse.csr_array(np.eye(8, 6)[[7, 0, 7, 7, 3, 7]]),
+    "no entries": lambda X: sparse.csr_array((8, 6)),
+    "long indices": lambda X: sparse.csr_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64))),
+    "whole numbers": lambda X: (10 * X).astype(np.int32),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_order_is_seen_as_SciPy_sees_it(order):
+    stored = ORDERS[order](sparse.csr_array(X))
+    plain = sparse.csr_array((stored.data, stored.indices, stored.indptr), shape=stored.shape)
+    for store in (stored, stored.T):
+        checked = checked_data(store)
+        assert checked.has_canonical_format == plain.has_canonical_format
+        assert np.shares_memory(checked.indices, stored.indices) or not stored.nnz
+    assert plain.has_canonical_format == (order not in ("rows in other order", "an entry twice"))
+    untold = plain.copy()
+    untold.has_canonical_format = False
+    check_indices(untold, "X")  # which need not ask SciPy
+    assert untold.has_canonical_format == (plain.has_canonical_format and plain.nnz > 0)
 
 
 # -- tensors ------------------------------------------------------------------------------------------------

@@ -256,11 +256,11 @@ def test_sums_of_stored_numbers(dtype):
         (sums,), () = of.power_sums(rows, beta)
         assert np.allclose(sums, expected, rtol=1e-12)
     values = X.ravel()
-    assert of.extremes(values) == (values.min(), values.max())
-    first, second, nonzeros, highest = of.unit_sums(values, 0.5, values.max())
-    assert first == pytest.approx(2 * np.abs(values.astype(float)).sum(), rel=1e-12)
-    assert second == pytest.approx(4 * np.square(values.astype(float)).sum(), rel=1e-12)
-    assert (nonzeros, highest) == (np.count_nonzero(values), 1)
+    for given in (values, np.abs(values), -np.abs(values)):
+        *exact, absolute, squares = of.statistics(given)
+        assert exact == [given[given != 0].min(), given.max(), np.count_nonzero(given)]
+        assert absolute == pytest.approx(np.abs(given.astype(float)).sum(), rel=1e-12)
+        assert squares == pytest.approx(np.square(given.astype(float)).sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize("listed", [None, "some"])

@@ -6,13 +6,21 @@ from .base import Data, Rows
 from .coordinates import Coordinates
 from .dense import Dense
 from .sparse import Sparse
+from .summary import Summary
 from .tensor import SparseTensor
 
 __all__ = ["Coordinates", "Data", "Dense", "Rows", "Sparse", "SparseTensor", "as_data"]
 
 
-def as_data(X) -> Data:
-    """Data of a validated NumPy array, SciPy sparse matrix or sparse tensor (see `partwise.data.validation`)."""
+def as_data(X, summary: Summary | None = None) -> Data:
+    """Data of a validated NumPy array, SciPy sparse matrix or sparse tensor, with its summary where that is known (see
+    `partwise.data.validation`)."""
     if isinstance(X, SparseTensor):
-        return Coordinates.of(X)
-    return Sparse.of(X) if issparse(X) else Dense.of(X)
+        data: Data = Coordinates.of(X)
+    elif issparse(X):
+        data = Sparse.of(X, keep_zeros=summary is not None and summary.n_nonzeros == X.nnz)
+    else:
+        data = Dense.of(X)
+    if summary is not None:
+        data.__dict__["summary"] = summary
+    return data

@@ -251,6 +251,8 @@ class OnBlock:
 
     def data(self, known: Known, block: Any) -> Data:
         from . import as_data  # noqa: PLC0415  # that package imports this module
+        from .observed import with_missing  # noqa: PLC0415  # built on this package
+        from .validation import Checked  # noqa: PLC0415
         from .weighted import weighted_by  # noqa: PLC0415
 
         if known.facts is None:
@@ -258,9 +260,8 @@ class OnBlock:
         else:
             X, *beside = block if isinstance(block, tuple) else (block,)
             whole = known.facts.complete
-            data = (
-                as_data(floating(X)) if whole else with_missing(floating(X), known.said.missing, known.counts(beside))
-            )
+            X, missing = floating(X), known.said.missing
+            data = as_data(X) if whole else with_missing(Checked(X), missing, known.counts(beside))
         if known.said.weights:
             data = weighted_by(data, known.said.weights)
         if known.said.factors:
@@ -271,11 +272,12 @@ class OnBlock:
 
     def checked(self, known: Known, block: Any) -> Data:
         """Data of a block that is seen for the first time."""
-        from .validation import checked_data  # noqa: PLC0415
+        from .observed import with_missing  # noqa: PLC0415
+        from .validation import checked  # noqa: PLC0415
 
         (X, *beside), missing = known.checked(block, self.width), known.said.missing
         try:
-            X = checked_data(X, known.name(), missing="nan" if beside else missing)  # which they may cover
+            X = checked(X, known.name(), missing="nan" if beside else missing)  # which they may cover
             return with_missing(X, missing, known.counts(beside))
         except ValueError as error:
             raise BlockError(str(error).replace("X contains", f"{known.name()} contains")) from error
@@ -312,13 +314,6 @@ class CheckBeside:
                 raise BlockError(str(error)) from error
             largest = float(values.max(initial=0)) if what == "weights" else largest
         return (), ((largest,),)
-
-
-def with_missing(block: Any, missing: str | None, counts: list) -> Data:
-    """Data of an array or a sparse matrix of which some entries may be missing, or count as is said."""
-    from .observed import of_array, of_listed  # noqa: PLC0415  # built on this package
-
-    return (of_listed if issparse(block) else of_array)(block, missing, counts)
 
 
 def floating(block: Any) -> Any:

@@ -18,8 +18,9 @@ from .dense import Dense
 from .places import InProcess, Place, Source
 from .rows import BLOCK
 from .sparse import Sparse
+from .summary import Summary
 from .tensor import SparseTensor
-from .validation import Checked, as_matrix, check_finite, checked_data, is_annotated
+from .validation import Checked, as_matrix, check_finite, checked, is_annotated
 from .weighted import Weighted
 
 MISSING = ("nan", "zeros", None)  # what `missing` may be
@@ -100,13 +101,11 @@ def observed(X, missing="nan", mask=None, weights=None) -> Observed:
     checked_missing(missing)
     if (place := place_of(X)) is not None:
         return in_blocks(place, missing, mask, weights)
-    if isinstance(X, Checked):
-        X = X.data
-    else:
-        X = checked_data(X, any_order=True, missing=provisional(missing, mask, weights))
+    if not isinstance(X, Checked):
+        X = checked(X, any_order=True, missing=provisional(missing, mask, weights))
     counts, vectors, exponent = said_of_entries(mask, weights, X.shape)
     counts = [given for given in counts if not (isinstance(given, np.ndarray) and np.all(given == 1))]
-    data = (of_listed if is_listed(X) else of_array)(X, missing, counts)
+    data = with_missing(X, missing, counts)
     given = Observed(data, vectors, exponent)
     if given.n_observed == 0:
         raise NothingObservedError("no entry of X is observed: all are missing, masked, or have weight 0")
@@ -159,8 +158,10 @@ def check_unmasked(mask, weights) -> None:
 
 def complete(X) -> Data:
     """Data of X as the user gives it, in which nothing may be missing."""
-    place = place_of(X)
-    return as_data(checked_data(X, any_order=True)) if place is None else Blocks.of(place, None)
+    if (place := place_of(X)) is not None:
+        return Blocks.of(place, None)
+    X = checked(X, any_order=True)
+    return as_data(X.data, X.summary)
 
 
 # -- what the user says --------------------------------------------------------------------------------
@@ -294,20 +295,25 @@ def moderate_weights(values: np.ndarray, name: str) -> tuple[np.ndarray, float]:
     return values / largest, math.log2(largest)
 
 
+def with_missing(X: Checked, missing: str | None, counts: list) -> Data:
+    """Data of an array or a sparse matrix of which some entries may be missing, or count as is said."""
+    return (of_listed if is_listed(X.data) else of_array)(X.data, X.summary, missing, counts)
+
+
 # -- X as an array -------------------------------------------------------------------------------------
 
 
-def of_array(X: np.ndarray, missing: str | None, counts: list) -> Data:
+def of_array(X: np.ndarray, summary: Summary | None, missing: str | None, counts: list) -> Data:
     weights: np.ndarray | None = None
-    seen = [] if missing is None or kernels.of(X).all_finite(X) else [~np.isnan(X)]
+    seen = [] if missing is None or summary or kernels.of(X).all_finite(X) else [~np.isnan(X)]
     seen += [X != 0] if missing == "zeros" else []
     for given in [*(s for s in seen if not s.all()), *counts]:
         array = given.toarray() if hasattr(given, "toarray") else given
         weights = array if weights is None else weights * array
-    if missing is None:
+    if missing is None and not summary:
         check_finite(X if weights is None else X[weights > 0], "X", X.ndim, missing)
     if weights is None or np.all(weights == 1):
-        return as_data(X)
+        return as_data(X, summary)
     return of_weighted_array(X, weights.astype(X.dtype))
 
 
@@ -324,11 +330,11 @@ def of_weighted_array(X: np.ndarray, weights: np.ndarray) -> Weighted:
 # -- X by its nonzeros ---------------------------------------------------------------------------------
 
 
-def of_listed(X, missing: str | None, counts: list) -> Data:
+def of_listed(X, summary: Summary | None, missing: str | None, counts: list) -> Data:
     """Entries that are not stored are zeros, or unknown for missing="zeros"."""
     shape, unlisted = X.shape, float(missing != "zeros")
-    if unlisted and not counts and not has_nan(X):
-        return as_data(X)
+    if unlisted and not counts and (summary or not has_nan(X)):
+        return as_data(X, summary)
     places, values = places_of(X)
     if math.prod(shape) >= 1 << 63:
         raise ValueError(f"missing entries, masks and weights need fewer than 2^63 entries, and X has shape {shape}")

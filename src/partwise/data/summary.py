@@ -1,15 +1,16 @@
-"""What is known of the entries of X as a whole, from two passes over them."""
+"""What is known of the entries of X as a whole, from one pass over them, or two where their unit is extreme."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .rows import BLOCK
 from .units import exponent_of, unit_of
 
 SAFE_EXPONENT = 200  # of a number whose square is one
@@ -29,7 +30,12 @@ class Summary(NamedTuple):
     @property
     def moderate(self) -> bool:
         """Whether squares of entries are numbers as they are."""
-        return abs(exponent_of(self.unit)) < SAFE_EXPONENT
+        return is_moderate(self.unit)
+
+    @property
+    def finite(self) -> bool:
+        """Whether all entries are."""
+        return math.isfinite(self.lowest) and math.isfinite(self.highest)
 
 
 class Summarised:
@@ -86,16 +92,40 @@ class Summarised:
         return math.sqrt(self.norm2)
 
 
+class Statistics(NamedTuple):
+    """What a kernel tells of some entries; one that is not finite is among the extremes."""
+
+    least: float  # of those that are not 0; 0 where all are
+    highest: float
+    n_nonzeros: int
+    absolute: float  # `sum |x|`
+    squares: float  # `sum x^2`
+
+
 def summarised(listed: Iterable[np.ndarray], size: int, kernels: ModuleType) -> Summary:
     """The summary of `size` entries, of which those that are not listed are 0."""
     pieces = [values for values in listed if values.size]
-    ends = [kernels.extremes(values) for values in pieces]
-    if sum(values.size for values in pieces) < size:
-        ends.append((0.0, 0.0))
-    lowest, highest = min(end[0] for end in ends), max(end[1] for end in ends)
-    unit = unit_of(max(-lowest, highest))
-    sums = [kernels.unit_sums(values, unit, highest) for values in pieces]
-    every = (sum(column) for column in zip(*sums, strict=True)) if sums else (0.0, 0.0, 0, 0)
-    absolute, squares, n_nonzeros, n_highest = every
-    one_value = n_nonzeros == (n_highest if highest else 0)
-    return Summary(lowest, highest, n_nonzeros, one_value, unit, float(absolute), float(squares))
+    found = [Statistics(*kernels.statistics(values)) for values in pieces]
+    nonzero = [seen for seen in found if seen.n_nonzeros]
+    n_nonzeros = sum(seen.n_nonzeros for seen in nonzero)
+    ends = [end for seen in nonzero for end in (seen.least, seen.highest)] + [0.0] * (n_nonzeros < size)
+    lowest, highest = float(np.min(ends)), float(np.max(ends))  # NaN where one is
+    one_value = all(seen.least == highest for seen in nonzero)
+    largest = max(-lowest, highest)
+    unit = divisor = unit_of(largest) if math.isfinite(largest) else 1.0
+    if not is_moderate(unit):
+        found, divisor = [Statistics(*kernels.statistics(values)) for values in in_unit(pieces, unit)], 1.0
+    absolute, squares = sum(seen.absolute for seen in found), sum(seen.squares for seen in found)
+    return Summary(lowest, highest, n_nonzeros, one_value, unit, absolute / divisor, squares / divisor**2)
+
+
+def in_unit(pieces: Iterable[np.ndarray], unit: float) -> Iterator[np.ndarray]:
+    """Numbers divided by a unit whose inverse may be no number, some at a time."""
+    for values in pieces:
+        for start in range(0, values.size, BLOCK):
+            yield np.ldexp(values[start : start + BLOCK], -exponent_of(unit))
+
+
+def is_moderate(unit: float) -> bool:
+    """Whether squares of entries of this size are numbers as they are."""
+    return abs(exponent_of(unit)) < SAFE_EXPONENT

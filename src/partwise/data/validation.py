@@ -1,5 +1,6 @@
 """What may be given as X, checked once, at the door."""
 
+import math
 from array import array
 from dataclasses import dataclass, replace
 from numbers import Integral, Number
@@ -15,6 +16,7 @@ from .. import kernels
 from ..checks import AT_LEAST_0, is_positive_int
 from ..errors import NotAMatrixError
 from .foreign import Entries, foreign
+from .summary import Summary, summarised
 from .tensor import SparseTensor
 
 NEVER = "never"  # what `missing` is where X can have no missing values
@@ -29,15 +31,29 @@ NOT_FINITE = (("NaN", np.isnan), ("infinite", np.isinf))  # numbers that are non
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """What `checked_data` returned at another door: it is not looked at again."""
+    """X as `checked_data` returns it, and what was seen of its entries: it is not looked at again."""
 
     data: Any
+    summary: Summary | None = None  # None where entries are NaN, or listed twice, or do not lie in a row in memory
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.data.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.data.dtype
 
 
 def checked_data(X, name="X", any_order=False, missing: str | None = NEVER):
     """X as a float array or CSR/CSC matrix, of its own precision where that is float32 or float64; where it may have
     `any_order`, as a tensor too. `missing`: as the user says it; where NaN is taken, it stands for masked entries too,
     and where missing values have no meaning it is NEVER."""
+    return checked(X, name, any_order, missing).data
+
+
+def checked(X, name="X", any_order=False, missing: str | None = NEVER) -> Checked:
+    """The same, with what was seen of its entries."""
     X = as_matrix(X, name, any_order, with_nan=missing not in (None, NEVER))
     if not any_order and getattr(X, "ndim", 2) > 2:
         raise not_a_matrix(name, f"got a tensor with {X.ndim} modes, which pw.NTF and pw.factorize take")
@@ -51,11 +67,21 @@ def checked_data(X, name="X", any_order=False, missing: str | None = NEVER):
     if 0 in X.shape:
         raise not_a_matrix(name, f"got a tensor without entries, of shape {X.shape}", any_order)
     values = X.data if issparse(X) else getattr(X, "values", X)
-    check_finite(values, name, X.ndim, missing)
-    largest = max(values.max(initial=0), -values.min(initial=0)) if values is not X else 0.0
-    if largest > np.finfo(X.dtype).max / max(values.size, 1):
+    summary = summary_of(values, X.shape)
+    if summary is None:
+        check_finite(values, name, X.ndim, missing)
+    elif values is not X and max(-summary.lowest, summary.highest) > np.finfo(X.dtype).max / max(values.size, 1):
         check_finite(added_up(X), name, X.ndim, missing)  # finite numbers so large that sums of them need not be
-    return X
+    once = values is X or (issparse(X) and X.has_canonical_format)
+    return Checked(X, summary if once else None)
+
+
+def summary_of(values: np.ndarray, shape: tuple[int, ...]) -> Summary | None:
+    """Of the entries that are listed, where all are finite; of an array, where they lie in a row."""
+    if values.ndim > 1 and not values.flags.forc:
+        return None
+    summary = summarised([values.ravel(order="K")], math.prod(shape), kernels.of(values))
+    return summary if summary.finite else None
 
 
 def check_finite(values: np.ndarray, name: str, order: int, missing: str | None = NEVER) -> None:
@@ -142,7 +168,9 @@ def in_floats(X):
     if X.dtype in DTYPES:
         return X
     if issparse(X):  # its `astype` would copy the indices
-        return type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape, copy=False)
+        converted = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape, copy=False)
+        converted.has_canonical_format = X.has_canonical_format
+        return converted
     return X.astype(np.float64)
 
 
@@ -177,15 +205,28 @@ def checked_sparse(X, name: str, any_order: bool):
         raise
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         raise ValueError(f"{name} is not a valid sparse matrix: {error}") from error
-    length = X.shape[X.format == "csr"]
+    check_indices(X, name)
+    return X
+
+
+def check_indices(X, name: str) -> None:
+    """Raise an error if an index of a CSR or CSC matrix is out of range. Where the indices of each row rise, the matrix
+    is told that it is canonical, which SciPy would take longer to find out."""
     if np.any(X.indptr[1:] < X.indptr[:-1]):
         raise ValueError(f"{name} is not a valid sparse matrix: its indptr decreases somewhere")
-    if X.indices.size and not (X.indices.min() >= 0 and X.indices.max() < length):
+    if not X.indices.size:
+        return
+    nonempty = X.indptr[1:] > X.indptr[:-1]
+    firsts, lasts = X.indices[X.indptr[:-1][nonempty]], X.indices[X.indptr[1:][nonempty] - 1]
+    rising = kernels.of(X.indices).falls(X.indices) == np.count_nonzero(firsts[1:] <= lasts[:-1])
+    least, most = (firsts.min(), lasts.max()) if rising else (X.indices.min(), X.indices.max())
+    length = X.shape[X.format == "csr"]
+    if not (least >= 0 and most < length):
         raise ValueError(
-            f"{name} is not a valid sparse matrix: its indices go from {X.indices.min()} to {X.indices.max()}, not "
-            f"from 0 to {length - 1}"
+            f"{name} is not a valid sparse matrix: its indices go from {least} to {most}, not from 0 to {length - 1}"
         )
-    return X
+    if rising:
+        X.has_canonical_format = True
 
 
 def checked_tensor(X: SparseTensor, name: str) -> SparseTensor:

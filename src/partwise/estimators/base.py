@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..data.observed import MISSING, place_of, provisional
-from ..data.validation import NEVER, Checked, checked_data, is_annotated, is_table
+from ..data.validation import NEVER, checked, is_annotated, is_table
 from ..factorize import factorize
 from ..init import Init
 from ..losses import Loss
@@ -155,12 +155,12 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return rows
 
     def _validated(self, X, mask, weights, reset: bool = True):
-        """X as `factorize` takes it, with its sentences for what it does not take; the names and the number of features
-        are remembered, or compared with those of `fit` unless `reset`."""
+        """X as `factorize` takes it, `Checked` unless in blocks, with its sentences for what it does not take; the
+        names and the number of features are remembered, or compared with those of `fit` unless `reset`."""
         if place_of(X) is not None:  # blocks are looked at when they are loaded
             return X
         missing = self.missing if "missing" in self._get_param_names() else NEVER
-        return checked_data(X, any_order=self.any_order, missing=provisional(missing, mask, weights))
+        return checked(X, any_order=self.any_order, missing=provisional(missing, mask, weights))
 
     def _fitted(self, X, rank: int, start, model: dict[str, Any]) -> Result:
         """`factorize` with all settings of this estimator, and what `model` says beyond."""
@@ -186,15 +186,11 @@ class MatrixModel(Model):
     """A factorization of a matrix, whose parts are `components_`."""
 
     def _validated(self, X, mask, weights, reset=True):
-        checked = super()._validated(X, mask, weights, reset)
+        seen = super()._validated(X, mask, weights, reset)
         # the names of an AnnData object are the columns of a frame without rows
-        named = X.var[[]].T if is_annotated(X) else checked if is_table(X) else X
+        named = X.var[[]].T if is_annotated(X) else seen.data if is_table(X) else X
         validate_data(self, named, skip_check_array=True, reset=reset)
-        return checked
-
-    def _fitted(self, X, rank, start, model):
-        """The same of an X that is `_validated`."""
-        return super()._fitted(X if place_of(X) is not None else Checked(X), rank, start, model)
+        return seen
 
     def _learn(self, result: Result) -> np.ndarray:
         """Keep the result as attributes; returns W."""

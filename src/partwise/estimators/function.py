@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.validation import checked_data
+from ..data.validation import checked
 from .base import counting
 from .nmf import NMF
 from .sklearn_private import check_parameters, validate_params
@@ -61,7 +61,7 @@ def non_negative_factorization(
     """
     estimator = NMF(n_components=n_components, **params)
     check_parameters(estimator)
-    X = checked_data(X, missing=estimator.missing)
+    X = checked(X, missing=estimator.missing)
     fitted = estimator._factorize if update_H else estimator._project
     result = fitted(X, W, H, counting(X.shape, mask, weights))
     return result.W, np.ascontiguousarray(result.H), result.n_iter

@@ -215,7 +215,7 @@ class MiniBatchNMF(NMF):
                 "MiniBatchNMF takes batches in memory: call partial_fit with one block of X after the other, or use "
                 "partwise.NMF, which reads X in blocks itself"
             )
-        return self._validated(X, None, None, reset=reset)
+        return self._validated(X, None, None, reset=reset).data
 
     def _begun(self, X, W, H, n_samples: int) -> tuple[Online, np.ndarray, np.ndarray]:
         """The method, and where it starts: both factors (dim, rank)."""

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_non_negative
 
 from ..data.names import modes_of
 from ..data.observed import place_of
+from ..data.validation import Checked
 from ..errors import warn
 from ..losses import Loss
 from ..registry import resolve
@@ -251,7 +252,7 @@ class NMF(MatrixModel):
         return raise_if_interrupted(found)
 
     def _held(self, X):
-        lowest = 0.0 if place_of(X) is not None else np.nanmin(X.data if issparse(X) else X, initial=0.0)
+        lowest = 0.0 if place_of(X) is not None else lowest_of(X)
         if lowest < 0:
             raise ValueError(f"Negative values in data passed to NMF: X goes down to {lowest:g}. Clip it.")
         return (self.components_.T,), self._structure_of_new(X), self._fitted_loss
@@ -352,6 +353,13 @@ class NMF(MatrixModel):
     def _wanted(self, automatic):
         """The number of parts asked for; `automatic` where the user leaves it open."""
         return automatic if self.n_components in ("auto", None) else self.n_components
+
+
+def lowest_of(X: Checked) -> float:
+    """The smallest entry that is not missing, if it is below 0."""
+    if X.summary is not None:
+        return min(X.summary.lowest, 0.0)
+    return float(np.nanmin(X.data.data if issparse(X.data) else X.data, initial=0.0))
 
 
 def stated(structure: Structure | str | None) -> Structure | None:

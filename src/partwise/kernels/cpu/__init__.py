@@ -50,7 +50,7 @@ from .shapes import isotonic, smooth, unimodal
 from .shared_newton import rescaled, shared_newton
 from .smooth_l1 import smooth_l1
 from .splits import admm_dual, admm_free, admm_rhs, admm_target, few_nonzeros_fit
-from .sums import all_finite, extremes, inner, power_sums, sum_abs, unit_sums
+from .sums import all_finite, falls, inner, power_sums, statistics, sum_abs
 from .symmetric_cd import symmetric_cd, symmetric_gains
 from .tensors import contract, khatri_rao_rows, sparse_mttkrp
 from .transpose import transpose

@@ -40,32 +40,47 @@ def sum_abs(A):
     return float(sum(sums))
 
 
-def extremes(values):
-    """Smallest and largest of numbers in a row, by NumPy, whose loops use vectors for that."""
-    parts = threads.map_chunks(lambda i, j: (values[i:j].min(), values[i:j].max()), pieces_of(values))
-    lowest, highest = zip(*parts, strict=True)
-    return float(min(lowest)), float(max(highest))
+INTEGERS = {kind().itemsize: (kind, kind(np.iinfo(kind).max)) for kind in (np.int32, np.int64)}  # and the largest
 
 
 @mapped
-def _unit_sums(values, unit, highest, found, number, start, stop):
-    first, second, nonzeros, count = 0.0, 0.0, 0, 0
-    for p in range(start, stop):
-        value = np.float64(values[p]) / unit
-        first += abs(value)
-        second += value * value
-        nonzeros += values[p] != 0
-        count += values[p] == highest
-    found[number, 0], found[number, 1], found[number, 2], found[number, 3] = first, second, nonzeros, count
+def _statistics(values, bits, most, ends, sums, number, start, stop):
+    # slices: where an index might count from the end, the loop is not vectorised
+    values, bits = values[start:stop], bits[start:stop]
+    least, highest, absolute, squares, nonzeros = most, ~most, 0.0, 0.0, 0
+    for p in range(values.size):
+        key = bits[p] ^ most if bits[p] < 0 else bits[p]
+        is_zero = bits[p] & most == 0
+        least = min(least, most if is_zero else key)
+        highest = max(highest, key)
+        nonzeros += 0 if is_zero else 1
+        value = np.float64(values[p])
+        absolute += abs(value)
+        squares += value * value
+    ends[number, 0], ends[number, 1] = least, highest
+    sums[number, 0], sums[number, 1], sums[number, 2] = nonzeros, absolute, squares
 
 
-def unit_sums(values, unit, highest):
-    """`sum |v / unit|`, `sum (v / unit)^2`, how many are not 0, and how many are `highest`, of numbers in a row."""
-    boundaries = pieces_of(values)
-    found = per_task(boundaries, 4)
-    over(_unit_sums, boundaries, values, unit, highest, found)
-    first, second, nonzeros, count = (float(sum(column)) for column in found.T)
-    return first, second, int(nonzeros), int(count)
+def statistics(values):
+    """Of numbers in a row, one at least, in one pass: the smallest that is not 0 (0 where all are), the largest, how
+    many are not 0, `sum |v|` and `sum v^2`. What is not finite is one of the first two.
+
+    These are found among the bits of the numbers, as integers in the same order, with infinity and NaN at the ends: it
+    is faster than to compare floats, and compiled code may take it that no float is NaN."""
+    boundaries, (kind, most) = pieces_of(values), INTEGERS[values.itemsize]
+    ends, sums = np.empty((len(boundaries) - 1, 2), kind), per_task(boundaries, 3)
+    over(_statistics, boundaries, values, values.view(kind), most, ends, sums)
+    lowest, highest = ends.T.tolist()
+    bits = [key ^ int(most) if key < 0 else key for key in (min(lowest), max(highest))]
+    least, highest = np.array(bits, kind).view(values.dtype).tolist()
+    n_nonzeros, absolute, squares = map(sum, sums.T.tolist())
+    return least if n_nonzeros else 0.0, highest + 0.0, int(n_nonzeros), absolute, squares  # -0 + 0 is 0
+
+
+def falls(indices):
+    """How many of the numbers in a row are not above the one before."""
+    boundaries = threads.split_evenly(len(indices[1:]), 1)
+    return sum(threads.map_chunks(lambda i, j: np.count_nonzero(indices[i + 1 : j + 1] <= indices[i:j]), boundaries))
 
 
 def all_finite(values):
