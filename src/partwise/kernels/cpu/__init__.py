@@ -7,7 +7,6 @@ from ..threads import blas
 from .arrays import (
     asarray,
     astype,
-    clip,
     column_extremes,
     column_sums,
     columns,
@@ -20,6 +19,7 @@ from .arrays import (
     ldexp,
     lifted,
     minimum,
+    nonzero_columns,
     plus_number,
     plus_scaled,
     scaled,
@@ -31,7 +31,7 @@ from .compress import compress
 from .digest import digest
 from .expansion import expansion, losses
 from .extrapolate import extrapolate
-from .gains import gain_columns, gain_rows
+from .gains import gain_columns, gain_rows, quadratic_gains
 from .gcd import gcd
 from .hals import hals
 from .hessians import given_grams, given_slopes, hessians, row_grams
