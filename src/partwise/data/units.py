@@ -93,7 +93,7 @@ def moderate(A: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
 
 def column_norms(A: np.ndarray) -> np.ndarray:
     """`|A[:, k]|` where squares are numbers: what NumPy's `norm` gives, in half its time."""
-    chunks = threads.split_evenly(*A.shape, threads.LIGHT_WORK)
+    chunks = threads.split_evenly(len(A), A.shape[1], threads.LIGHT_WORK)
     return np.sqrt(threads.added(threads.map_chunks(lambda i, j: np.einsum("ij,ij->j", A[i:j], A[i:j]), chunks)))
 
 

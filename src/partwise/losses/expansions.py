@@ -72,8 +72,8 @@ class Quadratic(Smooth, _Quadratic):
         entries = structure.elementwise
         if entries is None or entries.binary:
             return super().gains(structure, A)
-        gains, sizes = kernels.of(A).quadratic_gains(A, self.gram, self.cross, entries.box(A))
-        return gains if np.isfinite(sizes).all() else super().gains(structure, A)
+        gains, size = kernels.of(A).quadratic_gains(A, self.gram, self.cross, entries.box(A))
+        return gains if math.isfinite(size) else super().gains(structure, A)
 
     def around(self, A: np.ndarray, unit: float = 1.0) -> Quadratic:
         """A quadratic that touches the loss at A and is nowhere below it, for rows that share a Gram matrix."""

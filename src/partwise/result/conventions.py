@@ -59,21 +59,28 @@ class Convention:
 
     def apply(self, run: Run) -> Run:
         """The run with its parts rescaled and reordered; the model is the same."""
-        factors, order = run.factors, None
-        if self.sort and all(structure.interchangeable for structure in self.problem.structures):
-            # of the parts as they came: to rescale the factors leaves their products as they are
-            order = np.argsort(-part_norms(factors, self.problem.symmetric), kind="stable")
+        factors = run.factors
         scales = self.scales(factors)
-        return replace(run, factors=self.problem.tied(arranged(factors, scales, order)))
+        if self.sort and all(structure.interchangeable for structure in self.problem.structures):
+            # by norms of the parts as they came, which are the same
+            order = np.argsort(-part_norms(factors, self.problem.symmetric), kind="stable")
+            scaled = (kernels.of(A).columns(A, order, scale[order]) for A, scale in zip(factors, scales, strict=True))
+        elif self.normalize is not None:
+            scaled = (kernels.of(A).scaled(A, scale) for A, scale in zip(factors, scales, strict=True))
+        else:
+            return run
+        return replace(run, factors=self.problem.tied(tuple(scaled)))
 
-    def scales(self, factors: Factors) -> np.ndarray | None:
-        """What to multiply the columns of each factor by, (order, rank); None where they are right as they are."""
+    def scales(self, factors: Factors) -> np.ndarray:
+        """What to multiply the columns of each factor by, (order, rank)."""
         if self.normalize == "balanced":
             # 0/1 parts of the L1 loss are as they should be
             binary = not self.problem.loss.smooth and is_binary(self.problem.to_user(factors))
-            rescale = self.scalable.any() and not binary
-            return balancing(factors, self.problem.exponents, self.scalable) if rescale else None
-        return None if self.normalize is None else self.unit_norm(factors)
+            if self.scalable.any() and not binary:
+                return balancing(factors, self.problem.exponents, self.scalable)
+        elif self.normalize is not None:
+            return self.unit_norm(factors)
+        return np.ones((len(factors), factors[0].shape[1]))
 
     def unit_norm(self, factors: Factors) -> np.ndarray:
         """The parts of one factor to norm 1 in the user's units, the scale to the first of the others that takes it."""
@@ -86,14 +93,6 @@ class Convention:
         scales = [np.where((takes == m) & (length > 0), length, 1.0) for m in range(len(factors))]
         scales[mode] = quotient(1.0, length)
         return np.array(scales)
-
-
-def arranged(factors: Factors, scales: np.ndarray | None, order: np.ndarray | None) -> Factors:
-    """The factors with their columns multiplied by numbers, then in another order."""
-    if order is None:
-        return factors if scales is None else tuple(kernels.of(A).scaled(A, scale) for A, scale in zip(factors, scales, strict=True))
-    scales = [None] * len(factors) if scales is None else scales[:, order]
-    return tuple(kernels.of(A).columns(A, order, scale) for A, scale in zip(factors, scales, strict=True))
 
 
 def balancing(factors: Factors, exponents: Sequence[int], scalable: np.ndarray) -> np.ndarray:

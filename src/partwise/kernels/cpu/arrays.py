@@ -29,10 +29,10 @@ def astype(A, dtype):
 def times(A, M):
     """`A M`, M small, by BLAS."""
     boundaries = threads.split_evenly(A.shape[0], M.size)
-    if len(boundaries) == 2:
+    if len(boundaries) == 2 or A.dtype != M.dtype:
         return A @ M
     out = np.empty((A.shape[0], M.shape[1]), A.dtype)
-    over_blas(enter_rows, boundaries, np.ascontiguousarray(A), np.ascontiguousarray(M, A.dtype), out)
+    over_blas(enter_rows, boundaries, np.ascontiguousarray(A), np.ascontiguousarray(M), out)
     return out
 
 
@@ -49,8 +49,8 @@ def gradient(A, M, C):
 
 
 def filled(shape, dtype, fill):
-    """A new array by tasks: `fill(start, stop, rows)` writes to its rows from `start` to `stop`. New memory takes longer
-    to come than to be written to, and comes to several threads at once."""
+    """A new array by tasks: `fill(start, stop, rows)` writes to its rows from `start` to `stop`. New memory takes
+    longer to come than to be written to, and comes to several threads at once."""
     out = np.empty(shape, dtype)
     boundaries = threads.split_evenly(*shape, threads.LIGHT_WORK)
     threads.map_chunks(lambda start, stop: fill(start, stop, out[start:stop]), boundaries)
@@ -74,12 +74,12 @@ def plus_number(A, number):
 def ldexp(A, exponent, dtype, most=np.inf):
     """`A 2^exponent` in a type, a new array; what is larger than `most` becomes that, and what is too small 0."""
     wide = np.promote_types(A.dtype, dtype)
-    limits, unit = np.finfo(wide), np.ldexp(wide.type(1), exponent)
+    limits = np.finfo(wide)
 
     def fill(start, stop, rows):
         with np.errstate(over="ignore", under="ignore"):
-            if limits.minexp <= exponent < limits.maxexp:  # the same number in a fourth of the time
-                np.multiply(A[start:stop], unit, out=rows, dtype=wide, casting="same_kind")
+            if limits.minexp <= exponent < limits.maxexp:  # the same numbers in a fourth of the time
+                np.multiply(A[start:stop], 2.0**exponent, out=rows, dtype=wide, casting="same_kind")
             else:
                 rows[:] = np.ldexp(A[start:stop].astype(wide, copy=False), exponent)
         if most < np.inf:

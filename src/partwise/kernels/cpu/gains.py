@@ -5,7 +5,7 @@ import numpy as np
 from .. import threads
 from ..records import Box
 from .arrays import times
-from .base import DOUBLE, aligned, best, best_for, bounds_of, curvature, gain
+from .base import DOUBLE, aligned, best, best_for, bounds_of, curvature, gain, note
 from .team import mapped, over, per_task
 
 
@@ -34,9 +34,9 @@ def gain_columns(A, G, d, box):
 
 @mapped
 def _quadratic_gains(A, product, cross, gram, box, found, number, start, stop):
-    rank, l1 = A.shape[1], np.float64(box.l1)
+    rank, l1, total = A.shape[1], np.float64(box.l1), 0.0
     d, inverse, threshold = aligned(rank, DOUBLE), aligned(rank, DOUBLE), aligned(rank, DOUBLE)
-    sums, sizes = aligned(rank, DOUBLE), aligned(rank, DOUBLE)
+    sums = aligned(rank, DOUBLE)
     curvature(gram, l1, inverse, threshold)
     for k in range(rank):
         d[k] = gram[k, k]
@@ -46,19 +46,18 @@ def _quadratic_gains(A, product, cross, gram, box, found, number, start, stop):
             a, g = np.float64(A[i, k]), np.float64(product[i, k]) - np.float64(cross[i, k])
             x = best(a, g, inverse[k], threshold[k], low[k], high[k])
             sums[k] += max(gain(a, x, g, d[k], l1), 0.0)
-            sizes[k] += abs(g)
-    for k in range(rank):
-        found[number, 0, k] = sums[k]
-        found[number, 1, k] = sizes[k]
+            total += abs(g)
+    note(sums, total, found[number])
 
 
 def quadratic_gains(A, gram, cross, box):
-    """The same for `1/2 tr(A gram A') - tr(A' cross)`, whose gradient is never an array of its own; and the sums of its
-    absolute values, (rank,), which are finite only where all of these are."""
+    """The same for `1/2 tr(A gram A') - tr(A' cross)`, whose gradient is never an array of its own; and the sum of its
+    absolute values, which is finite only where all of these are."""
     boundaries, box = threads.split_evenly(*A.shape, threads.LIGHT_WORK), Box(*box)
-    found = per_task(boundaries, 2, A.shape[1])
+    found = per_task(boundaries, A.shape[1] + 1)
     over(_quadratic_gains, boundaries, A, times(A, gram), cross, gram, box, found)
-    return tuple(found.sum(axis=0))
+    *gains, size = found.sum(axis=0)
+    return np.array(gains), size
 
 
 @mapped
