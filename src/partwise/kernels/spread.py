@@ -4,7 +4,7 @@ NumPy's, and are those of `cpu`; reductions are Dask's, in an order that follows
 import numpy as np
 
 from . import cpu
-from .cpu.arrays import difference, minimum, plus_number, plus_scaled, scaled  # noqa: F401
+from .cpu.arrays import astype, difference, minimum, plus_number, plus_scaled, scaled  # noqa: F401
 
 alone = cpu.alone
 
@@ -24,10 +24,6 @@ def times(A, M):
 
 def gradient(A, M, C):
     return A @ M - C
-
-
-def astype(A, dtype):
-    return A.astype(dtype, copy=False)
 
 
 def ldexp(A, exponent, dtype, most=np.inf):
