@@ -206,6 +206,51 @@ def test_extremes_of_columns(dim):
     assert np.array_equal(high, A.max(axis=0))
 
 
+@pytest.mark.parametrize("place", [0, 255, 256, 9999])
+def test_columns_that_are_not_zero_throughout(place):
+    A = np.zeros((10000, 30))
+    A[:, 3], A[place, 7], A[place, 9] = 1, -5e-324, np.nan
+    assert np.flatnonzero(cpu.nonzero_columns(A)).tolist() == [3, 7, 9]
+
+
+@pytest.mark.parametrize("dim", [7, 20000])  # in one task, and in several
+@pytest.mark.parametrize("kinds", [("f8", "f8"), ("f4", "f4"), ("f8", "f4"), ("f4", "f8")], ids=str)
+@pytest.mark.parametrize("exponent", [0, 3, -3, 125, -125, 127, -140, 900, -1022, -1030, 1023, 1024, -2000])
+def test_powers_of_two_round_as_they_do_for_numpy(dim, kinds, exponent):
+    own, kind = map(np.dtype, kinds)
+    A = np.random.default_rng(0).normal(size=(dim, 25)).astype(own)
+    A[0] = [0.0, np.finfo(own).tiny, np.finfo(own).max, *A[0, 3:]]
+    most = np.finfo(kind).max
+    with np.errstate(all="ignore"):
+        expected = np.ldexp(A.astype(np.promote_types(own, kind)), exponent).astype(kind)
+    found = cpu.ldexp(A, exponent, kind)
+    assert found.dtype == kind
+    assert found is not A
+    assert np.array_equal(found, expected)
+    assert np.array_equal(cpu.ldexp(A, exponent, kind, most), np.clip(expected, -most, most))
+
+
+def test_columns_are_taken_and_scaled_in_one_pass():
+    A, order = np.random.default_rng(0).normal(size=(20000, 25)).astype(np.float32), np.arange(24, 3, -2)
+    scales = np.linspace(0, 3, order.size)
+    assert np.array_equal(cpu.columns(A, order), A[:, order])
+    found = cpu.columns(A, order, scales)
+    assert found.dtype == np.float32
+    assert np.array_equal(found, A[:, order] * scales.astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_products_with_small_matrices_in_several_tasks(kind):
+    rng = np.random.default_rng(0)
+    A, M, C = (rng.normal(size=shape).astype(kind) for shape in ((20000, 25), (25, 10), (20000, 10)))
+    close = 1e-12 if kind == np.float64 else 1e-4
+    for tall in (A, np.asfortranarray(A), np.repeat(A, 2, axis=0)[::2]):
+        assert cpu.times(tall, M).dtype == kind
+        assert np.allclose(cpu.times(tall, M), A @ M, atol=close)
+        assert np.allclose(cpu.gradient(tall, M.T[:, ::-1].T[::-1], C), A @ M - C, atol=close)
+    assert cpu.times(A.astype(np.float32), M.astype(np.float64)).dtype == np.float64
+
+
 def test_signals_are_held_while_kernels_run():
     def seen():
         return threads.map_chunks(lambda i, j: interrupts.are_held(), [0, 1, 2])

@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 
 import partwise as pw
+from partwise import kernels
 from partwise.errors import IncompatibleError
 
 dask = pytest.importorskip("dask", reason="for arrays of Dask's")
@@ -59,6 +60,21 @@ def test_threads(loss, store):
     assert isinstance(found.W, da.Array)
     assert isinstance(found.H, np.ndarray)
     assert found.W.chunks == (CHUNKS, (4,))
+
+
+def test_kernels_for_columns_and_units():
+    A = np.where(np.arange(4) == 2, 0.0, np.random.default_rng(1).uniform(size=(90, 4)))
+    D = spread(A)
+    of = kernels.of(D)
+    assert of.nonzero_columns(D).tolist() == [True, True, False, True]
+    order, scales = np.array([3, 0]), np.array([2.0, 0.5])
+    assert np.array_equal(of.columns(D, order, scales), A[:, order] * scales)
+    assert np.array_equal(of.columns(D, order), A[:, order])
+    small = of.ldexp(D, 130, np.dtype(np.float32), np.finfo(np.float32).max)
+    assert (small.dtype, small.chunks) == (np.float32, D.chunks)
+    assert np.asarray(small).max() == np.finfo(np.float32).max
+    assert np.array_equal(of.ldexp(D, -3, D.dtype), A / 8)
+    assert np.allclose(of.gradient(D, np.eye(4), D), 0)
 
 
 def test_missing_entries_and_structures():

@@ -587,6 +587,9 @@ def test_parts_of_three_factors():
     assert np.allclose(part_products(problem, factors), arrays @ arrays.T)
     norms = part_norms(factors)
     assert np.allclose(norms / norms[0], np.linalg.norm(arrays, axis=1) / np.linalg.norm(arrays[0]))
+    for exponents in ((5, 0, -5), (300, -20, 1000), (-1000, -900, 9)):  # whose squares are numbers, or not
+        scaled = part_norms([np.ldexp(A, e) for A, e in zip(factors, exponents, strict=True)])
+        assert np.allclose(scaled / scaled[0], norms / norms[0])
     target = problem.data.array.ravel() + rng.uniform(size=arrays.shape[1])
     problem = pose(Tensor.of(target.reshape(4, 5, 6)), Frobenius(), (s.NonNegative(),) * 3, 3)
     assert problem.fit(weighted(problem, factors)) == pytest.approx(nnls(arrays.T, target)[1] ** 2 / 2)

@@ -14,7 +14,7 @@ from partwise.data import as_data
 from partwise.data.units import shared_units, times_power
 from partwise.datasets import make_parts
 from partwise.losses import Frobenius
-from partwise.losses.expansions import Tangent
+from partwise.losses.expansions import Quadratic, Reweighted, Smooth, Tangent
 from partwise.problem import Problem, largest, pose, ratio
 
 from .covering import EACH
@@ -94,6 +94,47 @@ def test_normalized_problem_is_the_same_problem(unit):
     assert 0.1 < max(map(abs, problem.data.extremes)) < 10
     assert all(np.array_equal(A, B) for A, B in zip(problem.to_user(inner), factors, strict=True))
     assert problem.user_objective(problem.objective(inner)) == pytest.approx(user.objective(factors), rel=1e-10)
+
+
+def test_factors_are_copied_where_units_or_types_differ():
+    same, other = make().normalized(), make(1e6 * PLANTED.X).normalized()
+    assert same.exponents == (0, 0)
+    for problem in (same, other):
+        assert not any(map(np.shares_memory, problem.from_user((W, H)), (W, H)))
+    assert all(A is B for A, B in zip(same.to_user((W, H)), (W, H), strict=True))
+    assert not any(map(np.shares_memory, other.to_user((W, H)), (W, H)))
+    single = make(PLANTED.X.astype(np.float32)).normalized()
+    assert all(A.dtype == np.float32 for A in single.to_user((W, H)))
+
+
+def test_a_result_is_of_its_own():
+    """Not the start, nor what a callback saw."""
+    start, seen = (W.copy(), H.T.copy()), []
+    result = pw.factorize(PLANTED.X, 4, init=start, callbacks=lambda *state: seen.append(state[1]) or True, sort=False)
+    assert result.n_iter == 0
+    for A, given, shown in zip(result.factors, (start[0], start[1].T), seen[0], strict=True):
+        assert A.flags.writeable
+        assert not np.shares_memory(A, given)
+        assert not np.shares_memory(A, shown)
+
+
+def test_gains_of_slopes_whose_sum_is_too_large():
+    """They are numbers all the same."""
+    A, gram, cross = np.zeros((40, 2)), np.eye(2), np.full((40, 2), -1e307)
+    assert Quadratic(gram, cross).gains(s.NonNegative(), A).tolist() == [0, 0]
+    assert np.isnan(Quadratic(gram, np.full_like(cross, -np.inf)).gains(s.NonNegative(), A)).all()
+
+
+@pytest.mark.parametrize(
+    "structure", [s.NonNegative(), s.Box(0, 0.3) & s.L1(0.1), s.Binary(), s.Simplex("item")], ids=str
+)
+def test_gains_of_a_quadratic_are_those_of_its_slopes(structure):
+    structure = structure.bind(W.shape, transposed=False, name="W")
+    A = structure.nearest(W, 0.0)
+    known = Quadratic(H.T @ H, PLANTED.X @ H)
+    assert np.allclose(known.gains(structure, A), Smooth.gains(known, structure, A))
+    curved = Reweighted(*known, np.full(W.shape, 50.0))
+    assert np.array_equal(curved.gains(structure, A), Smooth.gains(curved, structure, A))
 
 
 def test_a_fixed_factor_keeps_its_own_unit():

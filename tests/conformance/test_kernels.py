@@ -337,3 +337,28 @@ def test_tasks_may_have_tasks_of_their_own():
 def test_unknown_arrays_are_named():
     with pytest.raises(TypeError, match="no kernels for arrays of type list"):
         kernels.of([1.0])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@cases
+def test_gains_of_a_quadratic_are_those_at_its_gradient(box, dtype):
+    A, gram, cross, (l1, lower, upper) = setting(**box, dtype=dtype)
+    gram[1], gram[:, 1], cross[:, 1] = 0, 0, 0  # a component that is zero in the other factor
+    lower, upper = np.tile(lower, (DIM, 1)), np.tile(upper, (DIM, 1))
+    lower[::3], upper[::3] = A[::3], A[::3]  # rows that are held
+    full, G, of = (l1, lower, upper), A @ gram - cross, kernels.of(A)
+    gains, size = of.quadratic_gains(A, gram, cross, full)
+    close = 1e-12 if dtype == np.float64 else 1e-4
+    assert np.allclose(gains, of.gain_columns(A, G, np.diag(gram)[None], full), rtol=close)
+    assert gains[0] > 0
+    assert size == pytest.approx(np.abs(G.astype(float)).sum(), rel=close)
+    assert np.array_equal(
+        of.quadratic_gains(A[:, ::-1], gram[::-1, ::-1], cross[:, ::-1], full)[0] > 0, gains[::-1] > 0
+    )
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_gradient_that_is_no_number_is_seen(bad):
+    A, gram, cross, full = setting(upper=0.6)
+    cross[137, 2] = bad
+    assert not np.isfinite(kernels.of(A).quadratic_gains(A, gram, cross, full)[1])

@@ -4,7 +4,7 @@ NumPy's, and are those of `cpu`; reductions are Dask's, in an order that follows
 import numpy as np
 
 from . import cpu
-from .cpu.arrays import astype, clip, difference, ldexp, minimum, plus_number, plus_scaled, scaled, times  # noqa: F401
+from .cpu.arrays import astype, difference, minimum, plus_number, plus_scaled, scaled  # noqa: F401
 
 alone = cpu.alone
 
@@ -18,12 +18,21 @@ def to_numpy(A):
     return np.asarray(A)
 
 
+def times(A, M):
+    return A @ M
+
+
 def gradient(A, M, C):
     return A @ M - C
 
 
-def columns(A, chosen):
-    return A[:, list(chosen)]
+def ldexp(A, exponent, dtype, most=np.inf):
+    return A.map_blocks(cpu.ldexp, exponent, dtype, most, dtype=dtype)
+
+
+def columns(A, chosen, scales=None):
+    found = A[:, list(chosen)]
+    return found if scales is None else scaled(found, scales)
 
 
 def column_sums(A):
@@ -34,6 +43,10 @@ def column_extremes(A):
     import dask  # noqa: PLC0415  # optional
 
     return dask.compute(A.min(axis=0), A.max(axis=0))
+
+
+def nonzero_columns(A):
+    return np.any(column_extremes(A), axis=0)
 
 
 def finite_rows(A):

@@ -35,8 +35,12 @@ class Smooth:
 
     def stationarity(self, structure, A: np.ndarray, size: float) -> float:
         """`sqrt(2 gain) / size` of the component that can gain most; NaN where slopes are not numbers."""
+        return relative_gain(self.gains(structure, A), size)
+
+    def gains(self, structure, A: np.ndarray) -> np.ndarray:
+        """`Structure.gains` at A; NaN where slopes are not numbers."""
         slopes = self.slopes_for(structure, A)
-        return relative_gain(np.where(defined(*slopes).all(), structure.gains(A, *slopes), np.nan), size)
+        return np.where(defined(*slopes).all(), structure.gains(A, *slopes), np.nan)
 
     def row_stationarity(self, structure, A: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """The same of each row, (dim,)."""
@@ -63,6 +67,13 @@ class Quadratic(Smooth, _Quadratic):
 
     def steepest(self, A):
         return self.slopes(A)[0], np.full((1, A.shape[1]), curvature_of(self.gram))
+
+    def gains(self, structure, A):
+        entries = structure.elementwise
+        if entries is None or entries.binary:
+            return super().gains(structure, A)
+        gains, size = kernels.of(A).quadratic_gains(A, self.gram, self.cross, entries.box(A))
+        return gains if math.isfinite(size) else super().gains(structure, A)
 
     def around(self, A: np.ndarray, unit: float = 1.0) -> Quadratic:
         """A quadratic that touches the loss at A and is nowhere below it, for rows that share a Gram matrix."""
@@ -94,6 +105,9 @@ class Reweighted(Majoriser):
 
     def slopes(self, A):
         return super().slopes(A)[0], self.curvature
+
+    def gains(self, structure, A):
+        return Smooth.gains(self, structure, A)
 
 
 class OwnGrams(Smooth):

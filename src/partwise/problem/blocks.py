@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..data import Data
-from ..losses.expansions import defined, largest, relative_gain
+from ..losses.expansions import largest, relative_gain
 from ..structures import Structure
 
 
@@ -24,8 +24,7 @@ class Measure:
     def __call__(self, data: Data, W: np.ndarray) -> tuple[tuple, tuple]:
         factors = W.astype(data.dtype, copy=False), self.H
         known = self.loss.expand(data, factors, 0, self.structure)
-        slopes = known.slopes_for(self.structure, factors[0])
-        gains = np.where(defined(*slopes).all(), self.structure.gains(factors[0], *slopes), np.nan)
+        gains = known.gains(self.structure, factors[0])
         fit = self.loss.fit(data, factors, 0, known, self.structure.ridge)
         return (), (gains, fit, self.loss.share(data, factors, self.complete))
 

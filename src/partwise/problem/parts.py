@@ -10,6 +10,8 @@ from ..data.validation import OFF_DIAGONAL
 from ..losses.expansions import gram_of
 from .problem import Factors, Problem
 
+NEAR = 8  # exponent of numbers whose squares leave room below them, in single precision too
+
 
 def diagonal_weight(symmetric: bool | str) -> float:
     """What entries on the diagonal of X count, by the `symmetric` of a problem or a result."""
@@ -37,10 +39,16 @@ def part_sums(factors: Factors, symmetric: bool | str = False) -> np.ndarray:
 def part_norms(factors: Factors, symmetric: bool | str = False) -> np.ndarray:
     """The norm of each part, `prod_i |A_i[:, k]|`, up to a common power of two, entries on the diagonal by their
     weight."""
-    tops = [float(np.max(np.abs(kernels.of(A).column_extremes(A)), initial=0)) if len(A) else 0.0 for A in factors]
-    factors = [np.ldexp(A, -exponent_of(top)) for A, top in zip(factors, tops, strict=True)]  # squares are numbers
+    factors = tuple(map(with_squares, factors))
     weight = diagonal_weight(symmetric)
     if weight == 1:
         return np.prod([column_norms(A) for A in factors], axis=0)
     squares = np.square(factors[0].astype(np.float64))
     return np.sqrt((squares * np.maximum(squares.sum(axis=0) - (1 - weight) * squares, 0)).sum(axis=0))
+
+
+def with_squares(A: np.ndarray) -> np.ndarray:
+    """A factor up to a power of two, so that its squares are numbers: the same one where its entries are near 1."""
+    top = float(np.max(np.abs(kernels.of(A).column_extremes(A)), initial=0)) if len(A) else 0.0
+    exponent = exponent_of(top)
+    return A if abs(exponent) <= NEAR else kernels.of(A).ldexp(A, -exponent, A.dtype)

@@ -355,20 +355,19 @@ class Problem:
         return replace(changed, data=data, loss=loss, null_fit=null_fit)
 
     def to_user(self, factors: Factors) -> Factors:
-        """Factors of this problem in the user's units and the type of X, within the numbers that there are of it."""
+        """Factors of this problem in the user's units and the type of X, within the numbers that there are of it; the
+        same arrays where these are its own."""
         kind = self.data.stored
         most = np.finfo(kind).max
         return tuple(
-            (of := kernels.of(A)).astype(of.clip(of.ldexp(A, exponent), -most, most), kind)
+            A if exponent == 0 and A.dtype == kind else kernels.of(A).ldexp(A, exponent, kind, most)
             for A, exponent in zip(self.in_plain_rows(factors), self.exponents, strict=True)
         )
 
     def from_user(self, factors: Factors) -> Factors:
-        """Factors in the user's units as factors of this problem."""
+        """Factors in the user's units as factors of this problem, in new arrays."""
         kind = self.data.dtype
-        factors = tuple(
-            (of := kernels.of(A)).ldexp(of.astype(A, kind), -e) for A, e in zip(factors, self.exponents, strict=True)
-        )
+        factors = tuple(kernels.of(A).ldexp(A, -e, kind) for A, e in zip(factors, self.exponents, strict=True))
         return tuple(A if u is None else u.into(A) for A, u in zip(factors, self.row_units, strict=True))
 
     def in_plain_rows(self, factors: Factors) -> Factors:
@@ -392,7 +391,7 @@ class Problem:
 
 def zero_components(factors: Factors) -> tuple[int, ...]:
     """Components that are zero in some factor, and so add nothing."""
-    nonzero = np.all([np.any(kernels.of(A).column_extremes(A), axis=0) for A in factors], axis=0)
+    nonzero = np.all([kernels.of(A).nonzero_columns(A) for A in factors], axis=0)
     return tuple(np.flatnonzero(~nonzero).tolist())
 
 

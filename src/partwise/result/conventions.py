@@ -60,19 +60,29 @@ class Convention:
     def apply(self, run: Run) -> Run:
         """The run with its parts rescaled and reordered; the model is the same."""
         factors = run.factors
+        scales = self.scales(factors)
+        if self.sort and all(structure.interchangeable for structure in self.problem.structures):
+            # by norms of the parts as they came, which are the same
+            order = np.argsort(-part_norms(factors, self.problem.symmetric), kind="stable")
+            scaled = (kernels.of(A).columns(A, order, scale[order]) for A, scale in zip(factors, scales, strict=True))
+        elif self.normalize is not None:
+            scaled = (kernels.of(A).scaled(A, scale) for A, scale in zip(factors, scales, strict=True))
+        else:
+            return run
+        return replace(run, factors=self.problem.tied(tuple(scaled)))
+
+    def scales(self, factors: Factors) -> np.ndarray:
+        """What to multiply the columns of each factor by, (order, rank)."""
         if self.normalize == "balanced":
             # 0/1 parts of the L1 loss are as they should be
             binary = not self.problem.loss.smooth and is_binary(self.problem.to_user(factors))
             if self.scalable.any() and not binary:
-                factors = balanced(factors, self.problem.exponents, self.scalable)
+                return balancing(factors, self.problem.exponents, self.scalable)
         elif self.normalize is not None:
-            factors = self.unit_norm(factors)
-        if self.sort and all(structure.interchangeable for structure in self.problem.structures):
-            order = np.argsort(-part_norms(factors, self.problem.symmetric), kind="stable")
-            factors = tuple(kernels.of(A).columns(A, order) for A in factors)
-        return replace(run, factors=self.problem.tied(factors))
+            return self.unit_norm(factors)
+        return np.ones((len(factors), factors[0].shape[1]))
 
-    def unit_norm(self, factors: Factors) -> Factors:
+    def unit_norm(self, factors: Factors) -> np.ndarray:
         """The parts of one factor to norm 1 in the user's units, the scale to the first of the others that takes it."""
         name, norm = self.normalize
         mode = self.names.index(name)
@@ -82,17 +92,16 @@ class Convention:
         takes = np.argmax(others, axis=0)
         scales = [np.where((takes == m) & (length > 0), length, 1.0) for m in range(len(factors))]
         scales[mode] = quotient(1.0, length)
-        return tuple(A * scale.astype(A.dtype) for A, scale in zip(factors, scales, strict=True))
+        return np.array(scales)
 
 
-def balanced(factors: Factors, exponents: Sequence[int], scalable: np.ndarray) -> Factors:
-    """The factors of each part to the same norm, in the user's units, and to 0 where one is 0; only those that may be
-    rescaled, (order, rank)."""
+def balancing(factors: Factors, exponents: Sequence[int], scalable: np.ndarray) -> np.ndarray:
+    """What brings the factors of each part to the same norm, in the user's units, and to 0 where one is 0; only those
+    that may be rescaled, (order, rank)."""
     norms = np.array([column_norms(A) for A in factors])
     norms = np.ldexp(norms, np.subtract(exponents, exponents[-1])[:, None])  # in the units of the last
     common = root(np.prod(norms, axis=0, where=scalable, initial=1), np.maximum(scalable.sum(axis=0), 2))
-    scales = np.where(scalable, [quotient(common, norm) for norm in norms], 1)
-    return tuple(A * scale.astype(A.dtype) for A, scale in zip(factors, scales, strict=True))
+    return np.where(scalable, [quotient(common, norm) for norm in norms], 1)
 
 
 def quotient(a, b: np.ndarray) -> np.ndarray:

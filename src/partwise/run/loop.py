@@ -329,10 +329,7 @@ class Monitor:
         """Whether a callback wants the run to end, or failed, which ends it too."""
         if not self.control.callbacks or self.failure:
             return False
-        view = self.problem.to_user(self.problem.taken(factors))  # copies: a callback cannot touch the run
-        for A in view:
-            if isinstance(A, np.ndarray):
-                A.flags.writeable = False
+        view = tuple(map(read_only, self.problem.to_user(self.problem.taken(factors))))
         try:
             with interrupts.at_once():
                 wishes = [bool(callback(record, view)) for callback in self.control.callbacks]  # every one is called
@@ -340,6 +337,14 @@ class Monitor:
             self.failure = error
             return True
         return any(wishes)
+
+
+def read_only(A: np.ndarray) -> np.ndarray:
+    """A copy, where arrays can be written to: a callback cannot touch the run, nor what it was told before."""
+    if isinstance(A, np.ndarray):
+        A = A.copy()
+        A.flags.writeable = False
+    return A
 
 
 def warn_if_unfinished(run: Run, limits: Limits) -> None:

@@ -207,12 +207,14 @@ class Elementwise(Structure):
         return Elementwise(lower, upper, self.l1, self.l2)
 
     def violation(self, A):
+        if self.uniform and not self.binary:
+            low, high = A.dtype.type(self.lower), A.dtype.type(self.upper)
+            below = low - A.min(initial=np.inf) if low > -np.inf else 0.0
+            above = A.max(initial=-np.inf) - high if high < np.inf else 0.0
+            return float(np.max((below, above, 0.0)))
         _, lower, upper = self.box(A)
         if self.binary:
             return float(np.max(np.minimum(np.abs(A - lower), np.abs(A - upper)), initial=0))
-        if self.uniform:
-            lowest, highest = A.min(initial=np.inf), A.max(initial=-np.inf)
-            return float(max(lower[0, 0] - lowest, highest - upper[0, 0], 0))
         return float(max(np.max(lower - A, initial=0), np.max(A - upper, initial=0)))
 
     def gains(self, A, G, d):

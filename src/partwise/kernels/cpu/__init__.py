@@ -7,7 +7,6 @@ from ..threads import blas
 from .arrays import (
     asarray,
     astype,
-    clip,
     column_extremes,
     column_sums,
     columns,
@@ -20,6 +19,7 @@ from .arrays import (
     ldexp,
     lifted,
     minimum,
+    nonzero_columns,
     plus_number,
     plus_scaled,
     scaled,
@@ -32,7 +32,7 @@ from .dense import dense_product
 from .digest import digest
 from .expansion import expansion, losses
 from .extrapolate import extrapolate
-from .gains import gain_columns, gain_rows
+from .gains import gain_columns, gain_rows, quadratic_gains
 from .gcd import gcd
 from .gram import gram
 from .hals import hals

@@ -8,6 +8,7 @@ from .dense import dense_product
 from .sums import all_finite
 
 FOLD = 32  # rows
+HEAD = 256  # rows, of which some are not 0 in most columns
 
 
 def asarray(A, dtype=None):
@@ -37,14 +38,17 @@ def scaled(A, scales):
 
 def gradient(A, M, C):
     """`A M - C`, M small."""
-    out = np.empty_like(C)
+    G = times(A, M)
+    G -= C
+    return G
 
-    def task(start, stop):
-        rows = out[start:stop]
-        np.matmul(A[start:stop], M, out=rows)
-        rows -= C[start:stop]
 
-    threads.map_chunks(task, threads.split_evenly(*A.shape, threads.LIGHT_WORK))
+def filled(shape, dtype, fill):
+    """A new array by tasks: `fill(start, stop, rows)` writes to its rows from `start` to `stop`. New memory takes
+    longer to come than to be written to, and comes to several threads at once."""
+    out = np.empty(shape, dtype)
+    boundaries = threads.split_evenly(*shape, threads.LIGHT_WORK)
+    threads.map_chunks(lambda start, stop: fill(start, stop, out[start:stop]), boundaries)
     return out
 
 
@@ -62,19 +66,33 @@ def plus_number(A, number):
     return A + A.dtype.type(number)
 
 
-def ldexp(A, exponent):
-    """`A 2^exponent`, infinite or 0 where there is no such number."""
-    with np.errstate(over="ignore", under="ignore"):
-        return np.ldexp(A, exponent)
+def ldexp(A, exponent, dtype, most=np.inf):
+    """`A 2^exponent` in a type, a new array; what is larger than `most` becomes that, and what is too small 0."""
+    wide = np.promote_types(A.dtype, dtype)
+    limits = np.finfo(wide)
+
+    def fill(start, stop, rows):
+        with np.errstate(over="ignore", under="ignore"):
+            if limits.minexp <= exponent < limits.maxexp:  # the same numbers in a fourth of the time
+                np.multiply(A[start:stop], 2.0**exponent, out=rows, dtype=wide, casting="same_kind")
+            else:
+                rows[:] = np.ldexp(A[start:stop].astype(wide, copy=False), exponent)
+        if most < np.inf:
+            np.clip(rows, -most, most, out=rows)
+
+    return filled(A.shape, dtype, fill)
 
 
-def clip(A, lower, upper):
-    return np.clip(A, lower, upper)
+def columns(A, chosen, scales=None):
+    """Some columns, by number, times a number for each where these are given."""
+    chosen = np.asarray(chosen, np.intp)
 
+    def fill(start, stop, rows):
+        np.take(A[start:stop], chosen, axis=1, out=rows, mode="clip")  # otherwise by a copy
+        if scales is not None:
+            rows *= np.asarray(scales, A.dtype)
 
-def columns(A, chosen):
-    """Some columns, by number."""
-    return np.take(A, np.asarray(chosen, np.intp), axis=1)
+    return filled((A.shape[0], chosen.size), A.dtype, fill)
 
 
 def column_sums(A):
@@ -85,7 +103,16 @@ def column_sums(A):
 
 def column_extremes(A):
     """Smallest and largest entry of each column, (rank,) each."""
-    return folded(np.min, A), folded(np.max, A)
+    chunks = threads.split_evenly(*A.shape, threads.LIGHT_WORK)
+    found = threads.map_chunks(lambda i, j: (folded(np.min, A[i:j]), folded(np.max, A[i:j])), chunks)
+    lowest, highest = zip(*found, strict=True)
+    return np.min(lowest, axis=0), np.max(highest, axis=0)
+
+
+def nonzero_columns(A):
+    """Which columns are not 0 throughout, (rank,)."""
+    found = A[:HEAD].any(axis=0)
+    return found if found.all() else np.any(column_extremes(A), axis=0)
 
 
 def folded(extreme, A):

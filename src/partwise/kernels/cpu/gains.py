@@ -4,7 +4,8 @@ import numpy as np
 
 from .. import threads
 from ..records import Box
-from .base import DOUBLE, aligned, best_for, bounds_of, gain
+from .arrays import times
+from .base import DOUBLE, aligned, best, best_for, bounds_of, curvature, gain, note
 from .team import mapped, over, per_task
 
 
@@ -29,6 +30,34 @@ def gain_columns(A, G, d, box):
     gains = per_task(boundaries, A.shape[1])
     over(_gain_columns, boundaries, A, G, d, box, gains)
     return gains.sum(axis=0)
+
+
+@mapped
+def _quadratic_gains(A, product, cross, gram, box, found, number, start, stop):
+    rank, l1, total = A.shape[1], np.float64(box.l1), 0.0
+    d, inverse, threshold = aligned(rank, DOUBLE), aligned(rank, DOUBLE), aligned(rank, DOUBLE)
+    sums = aligned(rank, DOUBLE)
+    curvature(gram, l1, inverse, threshold)
+    for k in range(rank):
+        d[k] = gram[k, k]
+    for i in range(start, stop):
+        low, high = bounds_of(box, i)
+        for k in range(rank):
+            a, g = np.float64(A[i, k]), np.float64(product[i, k]) - np.float64(cross[i, k])
+            x = best(a, g, inverse[k], threshold[k], low[k], high[k])
+            sums[k] += max(gain(a, x, g, d[k], l1), 0.0)
+            total += abs(g)
+    note(sums, total, found[number])
+
+
+def quadratic_gains(A, gram, cross, box):
+    """The same for `1/2 tr(A gram A') - tr(A' cross)`, whose gradient is never an array of its own; and the sum of its
+    absolute values, which is finite only where all of these are."""
+    boundaries, box = threads.split_evenly(*A.shape, threads.LIGHT_WORK), Box(*box)
+    found = per_task(boundaries, A.shape[1] + 1)
+    over(_quadratic_gains, boundaries, A, times(A, gram), cross, gram, box, found)
+    *gains, size = found.sum(axis=0)
+    return np.array(gains), size
 
 
 @mapped
