@@ -47,6 +47,15 @@ def test_many_passes_end_at_a_stationary_point():
     assert problem.stationarity((W, model.components_.T.copy())) < 1e-4
 
 
+@pytest.mark.parametrize("seed", [2, 3, 42])
+def test_an_exact_fit_is_followed_to_its_end_whatever_the_storage(seed):
+    """Where nothing is left of the objective, its rounding does not end the fit."""
+    exact = np.abs(np.random.RandomState(seed).randn(10, 10)) * (np.arange(10) % 2)
+    model = pw.MiniBatchNMF(5, init="random", random_state=0, tol=0, max_iter=200)
+    dense, of_sparse = (model.fit_transform(kind(exact)) for kind in (np.asarray, sparse.csr_array))
+    np.testing.assert_allclose(dense, of_sparse, atol=1e-12)
+
+
 @pytest.mark.parametrize("beta_loss", ["frobenius", "kullback-leibler", 1.5])
 def test_a_stream_is_learnt(beta_loss):
     model = pw.MiniBatchNMF(4, beta_loss=beta_loss, random_state=0, forget_factor=0.9)

@@ -28,6 +28,7 @@ from .nmf import NMF
 from .sklearn_private import Interval, StrOptions, fit_context
 
 FIRST = 15  # of so many batches one is fitted with the very first
+ROUNDING = 2.0**-44  # the share of sums, and of H, that is lost in them
 ITERATIONS = 20, 3  # of the batch solver for each of these, and for how many at most
 
 
@@ -261,6 +262,7 @@ class Course:
         X = X.tocsr() if hasattr(X, "tocsr") else X
         self.X, self.data = X, [as_data(X[batch]) for batch in self.batches]
         self.n_batches, self.known, self.ended = len(self.batches), online.statistics(H), False
+        self.rounding = ROUNDING * sum(online.loss.size(data) ** 2 for data in self.data) / X.shape[0]  # of a sample
         self.seen: list[int | None] = [None] * self.n_batches  # the step at which a batch was last put in
         self.average: float | None = None  # of the objective of a sample, moving
         self.lowest, self.no_better, self.still = math.inf, 0, 0  # batches in a row without improvement, or movement
@@ -311,11 +313,13 @@ class Course:
             print(f"Minibatch step {step}: mean batch cost: {cost}, ewa cost: {self.average}")
         if step == 1:
             return False
-        still = np.linalg.norm(self.H - before) <= model.tol * np.linalg.norm(self.H)
-        self.still = self.still + 1 if still else 0  # a batch of zeros, for one, moves nothing
+        movement, length = np.linalg.norm(self.H - before), np.linalg.norm(self.H)
+        self.still = self.still + 1 if movement <= model.tol * length else 0  # a batch of zeros, for one, moves nothing
         if model.tol > 0 and self.still >= self.n_batches:
             return True
-        self.no_better = 0 if self.average < self.lowest else self.no_better + 1
+        # near an exact fit rounding hides improvement: it is there while H moves
+        better = self.average < self.lowest + (self.rounding if movement > ROUNDING * length else 0.0)
+        self.no_better = 0 if better else self.no_better + 1
         self.lowest = min(self.lowest, self.average)
         return model.max_no_improvement is not None and self.no_better >= model.max_no_improvement
 
