@@ -133,7 +133,9 @@ def test_rows_that_go_wrong_say_so_and_a_stopped_run_goes_on(tmp_path, monkeypat
     assert "| counted | 1.5 |" in text
     assert "| slow | stopped after 2 s |" in text
     assert "cores, Python" in text.splitlines()[0]
-    found, _ = measured()  # that run was complete: a new one
+    found, _ = measured()  # only rows that have no value
+    assert set(found) == {"wrong", "killed", "slow"}
+    found, _ = measured(fresh=True)
     assert len(found) == 5
     assert len((tmp_path / "ran").read_text().split()) == 2
 

@@ -31,6 +31,7 @@ from .run.course import Course, starting_on
 ITERATIONS = 200
 PATIENCE = 1.5  # times scikit-learn's time, after which a side that is not there has failed
 EPS = np.finfo(np.float64).eps  # what scikit-learn takes for 0 in some of its updates
+FEW = 1 << 20  # entries to warm up with
 NEAR = 1.001  # the second target, as a multiple of the first
 
 Side = Callable[["Contest", np.ndarray, np.ndarray], Iterator[Callable[[], Factors]]]
@@ -129,12 +130,17 @@ def partwise(contest: Contest, W: np.ndarray, H: np.ndarray, solver="auto") -> I
     return iterations(contest.problem, (W, H), solver)
 
 
-def iterations(judge: Problem, start: Factors, solver) -> Iterator[Callable[[], Factors]]:
-    """Those of a solver, from factors in the user's units."""
+def whole_in_double(contest: Contest, W: np.ndarray, H: np.ndarray) -> Iterator[Callable[[], Factors]]:
+    """The same in the precision of X from the beginning."""
+    return iterations(contest.problem, (W, H), "auto", in_single=False)
+
+
+def iterations(judge: Problem, start: Factors, solver, in_single: bool = True) -> Iterator[Callable[[], Factors]]:
+    """Those of a solver, from factors in the user's units, in single precision first where that pays."""
     problem = judge.normalized()
     chosen = registry.choose(problem, solver)[0].variant(0, informed=False)
     with problem.data.working():
-        working, objectives = starting_on(problem, chosen, Random()), []
+        working, objectives = starting_on(problem, chosen, Random()) if in_single else problem, []
         state = chosen.init(working, working.from_user(start), 0.0, checked_random_state(0))
         course = Course(problem, working, chosen, state)
         while True:
@@ -186,13 +192,12 @@ def race(contest: Contest, seed: int, sides: Mapping[str, Side]) -> Heat:
 
 
 def warm_up(contest: Contest, sides: Mapping[str, Side]) -> None:
-    """Compile what the contest needs: a few steps on a few of its rows, in single precision too, in which runs on large
-    data begin."""
-    for kind in {np.float32, contest.X.dtype.type}:
-        few = replace(contest, X=contest.X[:50].astype(kind))
-        start = Random()(few.problem, checked_random_state(0))
-        for side in sides.values():
-            record(side(few, *start), few.problem, lambda spent, f, n: n >= 4)
+    """Compile and load what the contest needs, on both sides: a few steps on some of its rows, enough for kernels to work
+    in several threads, and in both precisions."""
+    few = replace(contest, X=contest.X[: max(FEW // contest.X.shape[1], 50)])
+    start = Random()(few.problem, checked_random_state(0))
+    for side in (scikit_learn, *sides.values(), whole_in_double):
+        record(side(few, *start), few.problem, lambda spent, f, n: n >= 4)
 
 
 def mean(ratios: list[float | None]) -> str:

@@ -248,10 +248,11 @@ class Data(Summarised, ABC):
         return self if self.dtype == np.float64 else self.variant(dtype=np.dtype(np.float64))
 
     def single(self) -> Self:
-        """A copy in single precision, with what is known of the whole in double."""
+        """A copy in single precision, with what is known of the whole in double, where differences
+        have to do: what they do not tell is for double precision."""
         (values,) = self.listed()
         data = self.with_values(values.astype(np.float32)).scaled(self.scale)
-        data.__dict__["summary"] = self.summary
+        data.__dict__.update(summary=self.summary, cancellation=0.0)
         return data
 
     def variant(self, **changes: Any) -> Self:

@@ -14,6 +14,7 @@ from .rows import BLOCK
 from .units import exponent_of, unit_of
 
 SAFE_EXPONENT = 200  # of a number whose square is one
+CANCELLATION = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
 
 
 class Summary(NamedTuple):
@@ -85,6 +86,11 @@ class Summarised:
         """`|X|^2`."""
         unit = self.summary.unit / self.scale
         return self.summary.squares * unit * unit
+
+    @cached_property
+    def cancellation(self: Any) -> float:
+        """The share of `|X|^2` below which a difference of numbers near it says too little."""
+        return CANCELLATION[self.dtype]
 
     @property
     def norm(self) -> float:

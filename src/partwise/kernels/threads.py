@@ -44,6 +44,7 @@ def _available(setting: str | None) -> int:
 
 
 _wanted: ContextVar[int | None] = ContextVar("partwise_threads", default=None)
+_settled: ContextVar[int | None] = ContextVar("partwise_threads_at_work", default=None)
 
 
 @contextmanager
@@ -57,7 +58,12 @@ def limited(n_threads: int | None) -> Iterator[None]:
 
 
 def count() -> int:
-    """Threads to use: those available, fewer where `limited` or the user's threadpoolctl say so."""
+    """Threads to use: while something is worked on as many as when that began, since to ask takes microseconds."""
+    return _settled.get() or allowed()
+
+
+def allowed() -> int:
+    """Threads that may be used: those available, fewer where `limited` or the user's threadpoolctl say so."""
     limits = (_available(os.environ.get("OMP_NUM_THREADS")), _wanted.get(), blas.allowed)
     return min(limit for limit in limits if limit is not None)
 
@@ -180,9 +186,11 @@ class _Blas:
                     self.before = [library.num_threads for library in _libraries()]
                     self.allowed = min(self.before, default=None)
                     self.set([1] * len(self.before))
+            token = _settled.set(allowed())
             try:
                 yield
             finally:
+                _settled.reset(token)
                 self.restore()
 
     def restore(self) -> None:

@@ -44,9 +44,8 @@ NEAR = 0.25  # to 0 or 1: a beta for which terms cancel more than need be
 ROUNDING = 2.0**-50  # a beta so near to 0, 1 or 2 is that
 
 
-# The normal equations give |X - WH|^2 as a difference of numbers near |X|^2. Below this share of |X|^2 the
-# residual is summed entry by entry, unless X is so sparse that this would cost far more than an iteration.
-CANCELLATION = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
+# where the normal equations say too little of |X - WH|^2, the residual is summed entry by entry, unless X is so sparse
+# that this would cost far more than an iteration
 DIRECT_COST = 50
 
 
@@ -252,7 +251,7 @@ def cancels(data, value: float) -> bool:
     """Whether too little is left of half a squared norm that is a difference of numbers near `|X|^2`, and all entries
     of the model can be visited at a cost comparable to that of a product with X."""
     cheap = math.prod(data.shape) <= DIRECT_COST * max(data.n_nonzeros, 1 << 16)
-    return cheap and value < CANCELLATION[data.dtype] * data.norm2
+    return cheap and value < data.cancellation * data.norm2
 
 
 @dataclass(frozen=True)

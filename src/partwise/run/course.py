@@ -17,7 +17,7 @@ from ..problem import Expansion, Factors, Measured, Problem, largest
 from ..solvers import Solver, Step
 
 NOISE = 2.0**-26  # of `size^2`: by how much rounding can hide that the objective falls
-EXACT = 2.0**-16  # of `size^2`: in least squares so small an objective is a difference of numbers that cancel
+EXACT = 2.0**-16  # of `size^2`: in least squares so small an objective is lost in the rounding of a difference
 ROUGH = 2.0**-14  # a stationarity that a product with X in single precision changes by at most half a percent
 
 
