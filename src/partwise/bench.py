@@ -192,8 +192,8 @@ def race(contest: Contest, seed: int, sides: Mapping[str, Side]) -> Heat:
 
 
 def warm_up(contest: Contest, sides: Mapping[str, Side]) -> None:
-    """Compile and load what the contest needs, on both sides: a few steps on some of its rows, enough for kernels to work
-    in several threads, and in both precisions."""
+    """Compile and load what the contest needs, on both sides: a few steps on some of its rows, enough for kernels to
+    work in several threads, and in both precisions."""
     few = replace(contest, X=contest.X[: max(FEW // contest.X.shape[1], 50)])
     start = Random()(few.problem, checked_random_state(0))
     for side in (scikit_learn, *sides.values(), whole_in_double):

@@ -79,11 +79,6 @@ class Quadratic(Smooth, _Quadratic):
         """A quadratic that touches the loss at A and is nowhere below it, for rows that share a Gram matrix."""
         return self
 
-    def in_double(self, factors: Sequence[np.ndarray], mode: int, ridge: float) -> Quadratic:
-        """The same around these factors in double precision, but for the product with X."""
-        cross = kernels.of(self.cross).astype(self.cross, np.float64)
-        return Quadratic(with_ridge(gram_of_others(factors, mode), ridge), cross)
-
     def square(self, A: np.ndarray) -> float:
         """`tr(A gram A')`, the square of the model as far as it counts, with the ridge."""
         return float(np.vdot(self.gram, gram_of(A).astype(np.float64, copy=False)))

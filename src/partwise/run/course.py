@@ -66,9 +66,12 @@ class Course:
         if not (self.in_single and known):
             return problem.precise(posed, known)
         exact = {mode: problem.expansion(posed, mode) for mode in problem.modes if mode not in known}
-        rough = {mode: e.in_double(posed, mode, problem.structures[mode].ridge) for mode, e in known.items()}
-        found = measured_by(problem, posed, exact | rough) if exact else None
-        return found if found and found.stationarity >= ROUGH else problem.measure(posed, exact)
+        if exact:
+            found, rough = measured_by(problem, posed, exact), stationarities(self.working, factors, known)
+            highest = largest([found.stationarity, *rough])
+            if highest >= ROUGH:
+                return found._replace(stationarity=highest)
+        return problem.measure(posed, exact)
 
     def look(self, factors: Factors) -> Measured | None:
         """The loss and the stationarity of a start, the latter as far as the solver knows it anyway: a step does not
@@ -79,8 +82,13 @@ class Course:
 
 def measured_by(problem: Problem, factors: Factors, expansions: dict[int, Expansion]) -> Measured:
     """The loss by the first of some expansions around factors, the stationarity by all of them."""
-    found = [problem.stationarity_of(factors, mode, expansion) for mode, expansion in expansions.items()]
-    return Measured(problem.fit(factors, *next(iter(expansions.items()))), largest(found))
+    fit = problem.fit(factors, *next(iter(expansions.items())))
+    return Measured(fit, largest(stationarities(problem, factors, expansions)))
+
+
+def stationarities(problem: Problem, factors: Factors, expansions: dict[int, Expansion]) -> list[float]:
+    """Of each mode that is known."""
+    return [problem.stationarity_of(factors, mode, expansion) for mode, expansion in expansions.items()]
 
 
 def starting_on(problem: Problem, solver: Solver, start: Init) -> Problem:

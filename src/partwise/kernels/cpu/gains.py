@@ -4,9 +4,10 @@ import numpy as np
 
 from .. import threads
 from ..records import Box
-from .arrays import times
 from .base import DOUBLE, aligned, best, best_for, bounds_of, curvature, gain, note
-from .team import mapped, over, per_task
+from .team import mapped, over, per_task, run
+
+BLOCK = 1 << 15  # entries of a product at a time, in memory that is used again
 
 
 @mapped
@@ -53,10 +54,18 @@ def _quadratic_gains(A, product, cross, gram, box, found, number, start, stop):
 def quadratic_gains(A, gram, cross, box):
     """The same for `1/2 tr(A gram A') - tr(A' cross)`, whose gradient is never an array of its own; and the sum of its
     absolute values, which is finite only where all of these are."""
-    boundaries, box = threads.split_evenly(*A.shape, threads.LIGHT_WORK), Box(*box)
-    found = per_task(boundaries, A.shape[1] + 1)
-    over(_quadratic_gains, boundaries, A, times(A, gram), cross, gram, box, found)
-    *gains, size = found.sum(axis=0)
+    (dim, rank), box = A.shape, Box(*box)
+    step = max(BLOCK // rank, 1)
+
+    def task(start, stop):
+        blocks = [slice(first, min(first + step, stop)) for first in range(start, stop, step)]
+        found = np.empty((len(blocks), rank + 1))
+        for number, rows in enumerate(blocks):
+            product, height = A[rows] @ gram, rows.stop - rows.start
+            run(_quadratic_gains, 0, height, A[rows], product, cross[rows], gram, box.of_rows(rows), found[number:])
+        return found.sum(axis=0)
+
+    *gains, size = threads.added(threads.map_chunks(task, threads.split_evenly(dim, rank**2, threads.BLAS_WORK)))
     return np.array(gains), size
 
 
