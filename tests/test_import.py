@@ -45,6 +45,7 @@ OURS = ("partwise.io", "partwise.report", "partwise.run.checkpoint", "partwise.s
 OTHERS = ("sklearn", "pandas", "pyarrow", "scipy.optimize", "scipy.stats")  # what scikit-learn imports
 NOT_NEEDED = {
     "factorize(X, 2)": (*OURS, "matplotlib", "jinja2", "scipy.signal", *OTHERS),
+    "factorize(X, 2, max_iter=1)": OTHERS,  # which warns
     "NMF(2).fit(X)": (*OURS, "matplotlib", "jinja2", "scipy.signal"),
 }
 
@@ -65,6 +66,22 @@ def test_a_later_process_imports_no_packages_that_extend_numba(fit):
     command = [sys.executable, "-c", PROGRAM.format(fit=fit), "sparse"]
     _, later = (subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2))
     assert later == "0 set() set()\n"
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_run_that_has_not_converged_warns_as_scikit_learn_where_its_class_is_known(known):
+    imported = "from sklearn.exceptions import ConvergenceWarning as theirs" if known else "theirs = None"
+    program = (
+        f"import sys, warnings, partwise\n{imported}\n"
+        + """
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    partwise.factorize([[1.0, 2.0], [3.0, 1.0], [0.0, 1.0]], 2, max_iter=1)
+print(caught[0].category is theirs, caught[0].category.__name__, "sklearn" in sys.modules)
+"""
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout == f"{known} ConvergenceWarning {known}\n"
 
 
 @pytest.mark.parametrize("name", partwise.LATER)

@@ -32,6 +32,10 @@ class NothingObservedError(ValueError):
     """Data of which no entry counts."""
 
 
+class ConvergenceWarning(UserWarning):
+    """A run that has not converged, in processes that have not imported scikit-learn's class of that name."""
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the user's line, and once a line where Python's filters say so, as by default.
 
@@ -55,10 +59,8 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def warn_unfinished(message: str) -> None:
-    """Warn in the category that users of scikit-learn filter."""
-    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415  # slow to import
-
-    warn(message, ConvergenceWarning)
+    """Warn in the category that users of scikit-learn filter, if anyone can: its import takes half a second."""
+    warn(message, getattr(sys.modules.get("sklearn.exceptions"), "ConvergenceWarning", ConvergenceWarning))
 
 
 def users_frame(frame: FrameType) -> tuple[FrameType, Any]:
