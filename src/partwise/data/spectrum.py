@@ -16,6 +16,7 @@ OVERSAMPLES = 10  # singular vectors sought beyond those that are wanted
 PASSES = 5  # over data in blocks, for the directions
 ROUNDING = 1e-6  # of the largest singular value
 NEAR = 2.0**-8  # of the largest pivot: columns nearer to dependent than this lose digits in their Gram matrix
+APART = 2.0**-6  # the same after one product or two, from where on columns are not looked at after each
 
 
 def svd(data: Data, rank: int, rng, n_iter: int | None = None, n_oversamples: int = OVERSAMPLES) -> tuple:
@@ -36,9 +37,12 @@ def svd(data: Data, rank: int, rng, n_iter: int | None = None, n_oversamples: in
         .normal(size=(data.shape[1 - long], rank + n_oversamples))
         .astype(data.dtype, copy=False)
     )
+    spread = 0.0
     for _ in range(n_iter):
         for mode in (long, 1 - long):
-            Q = conditioned(times(Q, mode))
+            Q = times(Q, mode)
+            if mode == 1 - long or spread < APART:  # else two products leave columns apart
+                Q, spread = conditioned(Q)
     Q, _ = orthonormal(times(Q, long))
     P, R = orthonormal(times(Q, 1 - long))
     U, s, Vt = linalg.svd(R.T, check_finite=False)
@@ -51,12 +55,14 @@ def svd(data: Data, rank: int, rng, n_iter: int | None = None, n_oversamples: in
     return U, s[:rank], V
 
 
-def conditioned(Y: np.ndarray) -> np.ndarray:
-    """Columns with the same span that are far from dependent."""
+def conditioned(Y: np.ndarray) -> tuple[np.ndarray, float]:
+    """Columns with the same span that are far from dependent, and how far they were from it: the least pivot over the
+    largest, 0 where they were near."""
     R = root_of_gram(Y)
     if R is None:
-        return linalg.lu(Y, permute_l=True, check_finite=False)[0]
-    return divided(Y, R)
+        return linalg.lu(Y, permute_l=True, check_finite=False)[0], 0.0
+    pivots = np.diag(R)
+    return divided(Y, R), float(pivots.min() / pivots.max())
 
 
 def orthonormal(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -60,14 +60,14 @@ class NNDSVD(Init):
         factors = []
         for A, own in zip((U, V), scale.astype(U.dtype), strict=True):
             A = np.ascontiguousarray(A) * own  # noqa: PLW2901
-            A[SMALLEST * unit > A] = 0
+            np.putmask(A, SMALLEST * unit > A, 0)
             factors.append(self.filled(A, mean, rng))
         return tuple(factors)
 
     def filled(self, A, mean, rng):
-        empty = A == 0
         if self.fill == "mean":
-            A[empty] = mean
+            np.putmask(A, A == 0, mean)
         elif self.fill == "random":
+            empty = A == 0
             A[empty] = np.abs(mean * rng.standard_normal(np.count_nonzero(empty)) / 100)
         return A
