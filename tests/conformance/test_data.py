@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_array
 
-from partwise.data import Dense, Sparse, as_data
+from partwise.data import Dense, Sparse, as_data, spectrum
 from partwise.data.rows import blocks
 from partwise.data.spectrum import gram, svd
 from partwise.data.validation import SPARSE, checked_data
@@ -58,6 +59,24 @@ def test_equals_dense(store, dtype, scale):
     U, s, V = svd(data, RANK, 0)
     full_U, full_s, full_Vt = np.linalg.svd(Y)
     assert np.allclose((U * s) @ V.T, (full_U[:, :RANK] * full_s[:RANK]) @ full_Vt[:RANK], atol=1e-4)
+
+
+@dtypes
+@pytest.mark.parametrize(("decay", "looks"), [(0.97, 8), (0.5, 14), (1e-3, 14)])
+def test_singular_vectors_are_those_of_scikit_learn_whether_columns_stay_apart_or_not(decay, looks, dtype, monkeypatch):
+    """Where they do they are looked at after every other product, but for the first of 14."""
+    left, right = (np.linalg.qr(RNG.normal(size=(dim, 40)))[0] for dim in (300, 200))
+    Y = ((left * decay ** np.arange(40.0)) @ right.T).astype(dtype)
+    calls, conditioned = [], spectrum.conditioned
+    monkeypatch.setattr(spectrum, "conditioned", lambda Q: calls.append(Q.shape) or conditioned(Q))
+    U, s, V = svd(as_data(Y), 5, 0)
+    expected, values, Vt = randomized_svd(Y, 5, random_state=0)
+    assert len(calls) == looks
+    assert np.allclose(s, values, rtol=0, atol=2e-6 * values[0])
+    close = {"rtol": 1e-4, "atol": 1e-3 if dtype == np.float32 else 1e-8}
+    well = values > 1e-4 * values[0]
+    assert np.allclose(U[:, well], expected[:, well], **close)
+    assert np.allclose((U * s) @ V.T, (expected * values) @ Vt, atol=1e-5)
 
 
 @storages
