@@ -174,11 +174,10 @@ class Coordinates(Data):
         return Others(self.kernels.khatri_rao_rows(apart, piece.columns), apart)
 
     def cross(self, factors, mode):
-        before, after = self.inverse_scale
+        values, scale = in_unit(self.sorted_values(mode), self.inverse_scale)
         stacked = np.concatenate([factors[other] for other in self.columns(mode)]).astype(self.dtype, copy=False)
         indptr, _, places = self.unfolding(mode)
-        out = self.kernels.sparse_mttkrp(indptr, places, self.sorted_values(mode), stacked, before)
-        return out if after == 1 else out * after
+        return self.kernels.sparse_mttkrp(indptr, places, values, stacked, scale)
 
     def slabs(self, mode):
         columns, indices = distinct(np.delete(self.coords, mode, axis=1))
