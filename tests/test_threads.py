@@ -76,6 +76,15 @@ def threads_used(**options):
 
 
 @many_tasks
+def test_a_limit_counts_while_something_is_worked_on(monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: 8)
+    with threads.blas.on_one_thread():
+        before = threads.count()
+        with threads.limited(1), threads.blas.on_one_thread():
+            assert threads.count() == 1
+        assert threads.count() == before
+
+
 def test_n_threads_is_kept_and_changes_no_bit(monkeypatch):
     monkeypatch.setattr(threads, "_available", lambda setting: 8)
     with threadpool_limits(8, user_api="blas"):

@@ -79,6 +79,16 @@ def test_singular_vectors_are_those_of_scikit_learn_whether_columns_stay_apart_o
     assert np.allclose((U * s) @ V.T, (expected * values) @ Vt, atol=1e-5)
 
 
+@dtypes
+def test_columns_whose_pivots_do_not_show_that_they_are_dependent_become_orthonormal(dtype):
+    """The pivots of a Kahan matrix are all alike."""
+    basis = np.linalg.qr(RNG.normal(size=(300, 60)))[0]
+    Y = (basis @ (np.eye(60) - np.triu(np.ones((60, 60)), 1))).astype(dtype)
+    Q, R = spectrum.orthonormal(Y)
+    assert np.abs(Q.T @ Q - np.eye(60)).max() < 100 * np.finfo(dtype).eps
+    assert np.allclose(Q @ R, Y, atol=1e3 * np.finfo(dtype).eps)
+
+
 @storages
 def test_extremes_follow_the_scale(store):
     data = as_data(checked_data(store(X + 1.0))).scaled(8.0)

@@ -29,7 +29,7 @@ class Dense(Data):
 
     @classmethod
     def of(cls, X):
-        # BLAS takes such an array as it is and would copy anything else at every product
+        # products take such an array as it is
         X = np.asarray(X)
         array = X if X.transpose(axes_of(X)).flags.c_contiguous else np.ascontiguousarray(X)
         return cls(array.shape, array.dtype, 1.0, array)

@@ -50,11 +50,14 @@ _settled: ContextVar[int | None] = ContextVar("partwise_threads_at_work", defaul
 @contextmanager
 def limited(n_threads: int | None) -> Iterator[None]:
     """A context in which at most so many threads are used; None: as many as there are."""
-    token = _wanted.set(n_threads)
+    before = _wanted.get(), _settled.get()
+    _wanted.set(n_threads)
+    _settled.set(None)
     try:
         yield
     finally:
-        _wanted.reset(token)
+        _wanted.set(before[0])
+        _settled.set(before[1])
 
 
 def count() -> int:
@@ -166,7 +169,7 @@ class _Blas:
     """BLAS held to one thread while anyone works here.
 
     Its idle threads spin for milliseconds after every product and would take the cores from ours, which then run at
-    half their speed; and large products are cut into pieces for our own threads (`dense_product`).
+    half their speed; and products that are left to it are cut into pieces for our own threads (`dense_product`).
     """
 
     def __init__(self):
@@ -186,11 +189,12 @@ class _Blas:
                     self.before = [library.num_threads for library in _libraries()]
                     self.allowed = min(self.before, default=None)
                     self.set([1] * len(self.before))
-            token = _settled.set(allowed())
+            before = _settled.get()
+            _settled.set(allowed())
             try:
                 yield
             finally:
-                _settled.reset(token)
+                _settled.set(before)
                 self.restore()
 
     def restore(self) -> None:

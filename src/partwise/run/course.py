@@ -1,7 +1,8 @@
 """A solver on its way: in single precision as far as that goes, where the solver asks for it, then in double precision.
 
 An iteration in single precision moves half as many bytes, and takes little more than half the time. Whether a run has
-converged is judged in double precision all the same, by the problem as posed.
+converged is judged by the problem as posed all the same, in double precision but for a product that the last step
+knows, where that tells enough.
 """
 
 from __future__ import annotations

@@ -20,8 +20,10 @@ HIGHEST = max(HEIGHTS)  # rows of a tile
 GROUP = len(HEIGHTS)  # vectors of a row of B at a time
 DEEP = 192  # rows of X at a time
 ROOM = DEEP + HIGHEST  # the same in whole tiles
+SUMMED = 4 * DEEP  # numbers that are added up in one chain
 CACHED = 1 << 18  # bytes of B, or of sums: a part of the second-level cache
 LEAST_ROWS, LEAST_COLUMNS = 32, 64  # of X that are worth a task of their own
+SHORT = 64  # columns of X, below which BLAS is faster; of X in the other memory order half as many
 MANY_ROWS, STRETCH = 256, 512  # rows that cost far more than to add up results; columns that are read as fast as more
 # of BLAS: rows of a product that are worth a piece of their own; columns for each row, from where on it is cut there
 PIECE, WIDE = 128, 20
@@ -78,6 +80,14 @@ def _piece(ends, number):
 
 
 @helper
+def _move(sums, totals):
+    """Add sums to totals and begin anew: in single precision a long chain of additions loses digits."""
+    for p in range(sums.size):
+        totals[p] += sums[p]
+        sums[p] = 0
+
+
+@helper
 def _add_rows(operands, i, height, j, n, sums):
     """What n columns from j on add to rows i and following of `X B`: tiles, one after the other. The last one begins
     where X has all of its rows."""
@@ -110,14 +120,15 @@ def _by_rows(operands, pieces, parts, number, start, stop):
     """`X B`: of each piece of columns a part of the sums."""
     width, piece = operands.width, number // (pieces.rows.size - 1)
     (top, bottom), (left, right) = _piece(pieces.rows, number), _piece(pieces.columns, piece)
-    step = max(CACHED // (width * operands.B.itemsize), 1)
-    sums = aligned(ROOM * width, operands.B.dtype)
+    step = max(min(CACHED // (width * operands.B.itemsize), SUMMED), 1)
+    sums, totals = aligned(ROOM * width, operands.B.dtype), aligned(ROOM * width, operands.B.dtype)
     for i in range(top, bottom, DEEP):
         height = min(DEEP, bottom - i)
-        sums[:] = 0
+        totals[:] = 0
         for j in range(left, right, step):
             _add_rows(operands, i, height, j, min(step, right - j), sums)
-        _store_rows(operands, i, height, sums, parts[piece])
+            _move(sums, totals)
+        _store_rows(operands, i, height, totals, parts[piece])
 
 
 @helper
@@ -147,23 +158,28 @@ def _by_columns(operands, pieces, parts, number, start, stop):
     B, width, piece = operands.B, operands.width, number // (pieces.columns.size - 1)
     (left, right), (top, bottom) = _piece(pieces.columns, number), _piece(pieces.rows, piece)
     step = max(CACHED // (width * B.itemsize), 1)
-    sums, some = aligned(min(step, right - left) * width, B.dtype), aligned(HIGHEST * width, B.dtype)
+    size = min(step, right - left) * width
+    sums, totals, some = aligned(size, B.dtype), aligned(size, B.dtype), aligned(HIGHEST * width, B.dtype)
     part = parts[piece]
     for j in range(left, right, step):
         n = min(step, right - j)
-        sums[:] = 0
-        for i in range(top, bottom, DEEP):
-            _add_columns(operands, i, min(i + DEEP, bottom), j, n, sums, some)
+        totals[:] = 0
+        for first in range(top, bottom, SUMMED):
+            last = min(first + SUMMED, bottom)
+            for i in range(first, last, DEEP):
+                _add_columns(operands, i, min(i + DEEP, last), j, n, sums, some)
+            _move(sums, totals)
         for k in range(n):
             for m in range(part.shape[1]):
-                part[j + k, m] = sums[k * width + m]
+                part[j + k, m] = totals[k * width + m]
 
 
 def dense_product(X, B, scale):
     """`X @ B * scale` in C order and in the type of B, in the same pieces for any number of threads."""
     n_tasks, by_rows = threads.pieces(X.size * B.shape[1], threads.TILE_WORK), X.strides[1] == X.itemsize
     stored = X if by_rows else X.T
-    if n_tasks == 1 or not suits(stored, B):
+    short = stored.shape[1] < (SHORT if by_rows else SHORT // 2)
+    if n_tasks == 1 or short or not suits(stored, B):
         return blas_product(X, B if scale == 1 else B * B.dtype.type(scale))
     pieces = cut(stored.shape, by_rows, min(n_tasks, MOST))
     n_rows, n_columns = (ends.size - 1 for ends in pieces)

@@ -45,7 +45,10 @@ def _quadratic_gains(A, product, cross, gram, box, found, number, start, stop):
         low, high = bounds_of(box, i)
         for k in range(rank):
             a, g = np.float64(A[i, k]), np.float64(product[i, k]) - np.float64(cross[i, k])
-            x = best(a, g, inverse[k], threshold[k], low[k], high[k])
+            if d[k] > 0:
+                x = best(a, g, inverse[k], threshold[k], low[k], high[k])
+            else:
+                x = best_for(a, g, d[k], l1, low[k], high[k])
             sums[k] += max(gain(a, x, g, d[k], l1), 0.0)
             total += abs(g)
     note(sums, total, found[number])
@@ -55,7 +58,7 @@ def quadratic_gains(A, gram, cross, box):
     """The same for `1/2 tr(A gram A') - tr(A' cross)`, whose gradient is never an array of its own; and the sum of its
     absolute values, which is finite only where all of these are."""
     (dim, rank), box = A.shape, Box(*box)
-    step = max(BLOCK // rank, 1)
+    step = max(BLOCK // max(rank, 1), 1)
 
     def task(start, stop):
         blocks = [slice(first, min(first + step, stop)) for first in range(start, stop, step)]

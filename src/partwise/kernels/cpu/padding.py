@@ -19,6 +19,8 @@ def _pad(B, rank, scales, out, number, start, stop):
     safe = min(stop, (B.size - width) // rank + 1)  # whole vectors from later rows on would go beyond the array
     for i in range(start, safe):
         multiplied(B, i * rank, scales, width, out, i * width)
+        for k in range(rank, width):  # what comes next may not be finite
+            out[i * width + k] = 0
     for i in range(max(start, safe), stop):
         for k in range(rank):
             out[i * width + k] = B[i * rank + k] * scales[k]
