@@ -38,7 +38,7 @@ def complementary(S: np.ndarray, point: tuple, slack: tuple) -> np.ndarray:
 
     With `a = p u - P v` and `b = p v - P' u`, `N = P + S` has (u, v) for a singular pair with value p. Where S is near
     the best one and no other singular value comes near p, `|N|_2` is then p itself. Rows (columns) outside the supports
-    are scaled on them, or filled in proportion where they hold nothing.
+    are scaled on them, or filled in proportion where they hold nothing that counts.
     """
     (u, v), (a, b) = point, slack
     S = np.where(np.outer(u > 0, v > 0), 0.0, S)
@@ -49,5 +49,7 @@ def complementary(S: np.ndarray, point: tuple, slack: tuple) -> np.ndarray:
 def with_sums(S: np.ndarray, x: np.ndarray, sums: np.ndarray) -> np.ndarray:
     """S with its rows scaled where x is positive so that `S x = sums`."""
     have = S @ x
-    share = np.divide(sums, have, out=np.ones_like(have), where=have > 0)
-    return S * np.where(x > 0, share[:, None], 1.0) + np.where(have > 0, 0.0, sums)[:, None] * x
+    # a row whose largest entry meets next to nothing of x would have to grow beyond all measure
+    counts = have > EPS * np.max(S, axis=1, where=x > 0, initial=0.0)
+    share = np.divide(sums, have, out=np.ones_like(have), where=counts)
+    return S * np.where(x > 0, share[:, None], 1.0) + np.where(counts, 0.0, sums)[:, None] * x
