@@ -48,19 +48,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("what", nargs="?", default="all", choices=["all", *PAGES])
     parser.add_argument("names", nargs="*", help="rows whose name contains one of these (default: all)")
-    parser.add_argument("--write", action="store_true", help="renew the pages and pictures")
+    parser.add_argument("--write", action="store_true", help="renew the pages and pictures here, not in a new folder")
     parser.add_argument("--fresh", action="store_true", help="measure again what a run that was stopped has measured")
-    parser.add_argument("--quick", action="store_true", help="try all code on little data, pages in a new folder")
+    parser.add_argument("--quick", action="store_true", help="try all code on little data")
     options = parser.parse_args(arguments)
     if options.write and options.names:
         parser.error("--write renews whole tables: leave out the names")
     os.environ.setdefault("MPLBACKEND", "Agg")
     if options.quick:
-        trial = trial_folder()
-        os.environ.update(PARTWISE_BENCH_QUICK="1", PARTWISE_BENCH_PAGES=str(trial))
-        print(f"pages and pictures of this trial: {trial}")
+        os.environ["PARTWISE_BENCH_QUICK"] = "1"
     if options.write and not options.quick:
         return measured(options, HERE / "results")
+    if not options.names:
+        os.environ["PARTWISE_BENCH_PAGES"] = str(trial_folder())
+        print(f"pages and pictures of this trial: {os.environ['PARTWISE_BENCH_PAGES']}")
     with tempfile.TemporaryDirectory() as folder:
         return measured(options, Path(folder))
 
@@ -84,8 +85,7 @@ def measured(options: argparse.Namespace, folder: Path) -> int:
         try:
             text = part.text(run.kept[part.name])
             print(text, flush=True)
-            if options.write or options.quick:
-                pages.renew(part.page, part.name, text)
+            pages.renew(part.page, part.name, text)
         except Exception as error:
             traceback.print_exc()
             failed.append(f"{part.name}: {type(error).__name__}: {error}")
