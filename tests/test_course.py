@@ -100,8 +100,9 @@ def posed_as(name) -> Problem:
 
 @EACH
 def test_the_objective_never_rises(name, on_small_data):
+    """But for rounding, which lines of `history` in single precision have."""
     objectives = np.array([record.objective for record in fitted(name, tol=1e-6, max_iter=2000).history])
-    assert np.diff(objectives).max() <= 1e-7 * objectives[0]
+    assert np.diff(objectives).max() <= np.finfo(np.float32).eps * posed_as(name).size ** 2
 
 
 @EACH

@@ -13,7 +13,7 @@ from partwise import structures as s
 from partwise.data import as_data
 from partwise.data.observed import observed
 from partwise.kernels import threads
-from partwise.kernels.cpu.expansion import blas_tasks
+from partwise.kernels.cpu.expansion import block_tasks
 from partwise.kernels.records import Chosen
 from partwise.losses import KL
 from partwise.problem import pose
@@ -199,7 +199,7 @@ def test_bits_do_not_depend_on_the_number_of_threads():
             for _ in range(6):
                 step = SharedNewton().step(problem, state)
         found.append(step)
-    assert len(blas_tasks(*problem.from_user(start))) > 2
+    assert len(block_tasks(*problem.from_user(start))) > 2
     assert all(map(np.array_equal, found[0].factors, found[1].factors))
     assert found[0].objective == found[1].objective
 

@@ -30,6 +30,8 @@ from .simd import FLOOR
 from .team import mapped, over, per_task
 
 IN_CACHE = 1 << 19  # numbers in the arrays that are made of a block of X
+ENTRY = 20  # multiplications that take as long as the loss of an entry and its derivatives, of one product
+NARROW = 12  # parts up to which row by row, by vectors, is faster than by BLAS
 CURVATURE = Wanted()
 
 
@@ -103,15 +105,16 @@ def _split_rows(x, scale, y, loss, a, b, q, losses):
     return missed
 
 
-def in_blocks(X):
-    """Whether rows of X are worked on in blocks, with products by BLAS: all entries are listed and count alike."""
-    return X.full and not X.weights.size
+def in_blocks(X, rank):
+    """Whether rows of X are worked on in blocks, with products by BLAS: all entries are listed and count alike, and
+    products take longer than to call BLAS for them, and to hand on Python's lock."""
+    return X.full and not X.weights.size and rank > NARROW
 
 
-def blas_tasks(A, B):
+def block_tasks(A, B):
     """Boundaries of tasks with enough rows each for products to be efficient; of an even number of them, since of two
     threads one would wait for the last."""
-    count = threads.pieces(A.size * len(B), threads.BLAS_WORK)
+    count = threads.pieces(len(A) * len(B) * (A.shape[1] + ENTRY), threads.BLAS_WORK)
     return threads.in_chunks(len(A), count + count % 2 if count > 1 else 1)
 
 
@@ -151,9 +154,9 @@ def expansion(X, A, others, loss, wanted=CURVATURE):
     out, B, whole = Expansion.room(A, wanted), others.B, counts_by_itself(X, loss.beta)
     if loss.beta == 1:
         out.plus[:] = others.sums()
-    if in_blocks(X):
+    if in_blocks(X, A.shape[1]):
         squares = B * B if wanted.curvature else B
-        threads.map_chunks(partial(expand_blocks, X, A, B, squares, loss, out), blas_tasks(A, B))
+        threads.map_chunks(partial(expand_blocks, X, A, B, squares, loss, out), block_tasks(A, B))
     else:
         panel = panel_of(X, B, whole)
         squares = panel._replace(B=panel.B * panel.B, H=panel.H * panel.H)
@@ -177,8 +180,8 @@ def block_losses(X, A, B, loss, out, start, stop):
 def losses(X, A, others, loss):
     """The loss of each row, in double precision; their sum, and how many positive entries of X have a model of 0."""
     B, whole, out = others.B, counts_by_itself(X, loss.beta), np.empty(len(A))
-    if in_blocks(X):
-        missed = sum(threads.map_chunks(partial(block_losses, X, A, B, loss, out), blas_tasks(A, B)))
+    if in_blocks(X, A.shape[1]):
+        missed = sum(threads.map_chunks(partial(block_losses, X, A, B, loss, out), block_tasks(A, B)))
     else:
         none, panel = np.empty((0, 0), A.dtype), panel_of(X, B, whole)
         boundaries = tasks(X, B, whole, np.arange(A.shape[0]), A.shape[1])

@@ -82,7 +82,7 @@ def hessians(X, A, others, loss, rows=None):
     chosen = np.arange(len(A)) if rows is None else rows
     boundaries = tasks(X, B, whole, chosen, rank * (rank + 16) // 4)
     out = np.empty((chosen.size, rank * (rank + 1) // 2), A.dtype)
-    if rows is not None and in_blocks(X):  # a few rows are not worth compiling a kernel
+    if rows is not None and in_blocks(X, rank):  # a few rows are not worth compiling a kernel
         with np.errstate(over="ignore", invalid="ignore"):  # where the model is near 0 under entries of X
             threads.map_chunks(partial(block_hessians, X, A, B, loss, chosen, out), boundaries)
     else:

@@ -1,5 +1,7 @@
 """Multiplicative updates."""
 
+import numpy as np
+
 from .. import threads
 from .base import bounds_of, update_of
 from .team import mapped, over
@@ -14,7 +16,9 @@ def _mu(update, plus, minus, power, least, number, start, stop):
         for k in range(A.shape[1]):
             denominator = plus[i, k] + l1
             ratio = minus[i, k] / denominator if denominator > 0 else A.dtype.type(1)
-            if power != 1:
+            if power == 0.5:
+                ratio = np.sqrt(ratio)
+            elif power != 1:
                 ratio = A.dtype.type(ratio**power)
             x = A[i, k] * ratio
             x = x if x > least[k] else A.dtype.type(0)
