@@ -420,7 +420,7 @@ def test_command_line(words, tmp_path, capsys):
     assert ("diagonal of X does not count" in (out / "report.html").read_text()) == (symmetric is not True)
     assert "40 x 40, symmetric" in capsys.readouterr().out
     np.save(tmp_path / "X.npy", TILTED)
-    assert main(["fit", str(tmp_path / "X.npy"), "--rank", "4", "--out", str(out), *words]) == 2
+    assert main(["fit", str(tmp_path / "X.npy"), "--rank", "4", "--out", str(tmp_path / "other"), *words]) == 2
     assert "X is not symmetric" in capsys.readouterr().err
 
 

@@ -24,11 +24,13 @@ def panel(f):
 
 
 def gather(f):
-    return lambda A, i, n, out: f(3, A, i, 2, 2 + n, A[1:], 3, 2, out)
+    """Of the last vector two entries."""
+    return lambda A, i, n, out: f(3, A, i, 2, 2 + n, A[1:], 3, 2, 2 * VECTOR // A.itemsize + 2, out)
 
 
 def scatter(f):
-    return lambda A, i, n, out: f(2, A, i, 2, 2 + n, A[1:], 5, 3, 2, out)
+    """Of the last vector one entry."""
+    return lambda A, i, n, out: f(2, A, i, 2, 2 + n, A[1:], 5, VECTOR // A.itemsize + 1, 3, 2, out)
 
 
 def dots(f):

@@ -232,7 +232,8 @@ def gather_sums(z, row, B, width, out):
     """`out = sum_j z_j b_j` over the listed entries of a row, b_j being the rows of B that go with these."""
     here, lanes = row.indices[row.extent[0] : row.extent[0] + row.extent[1]], VECTOR // B.itemsize
     for offset in range(0, width, 4 * lanes):
-        gather_vectors(min(4, (width - offset) // lanes), z, here, (0, here.size), B, offset, width, out[offset:])
+        some = min(4 * lanes, width - offset)
+        gather_vectors(some // lanes, z, here, (0, here.size), B, offset, width, some, out[offset:])
 
 
 @helper

@@ -154,9 +154,9 @@ def descend_row(row, gram, inside, x, quartic, moving, room):
 def _product(values, indices, wide, out):
     """`sum_p values[p] wide[indices[p]]`."""
     stride, flat, lanes = wide.shape[1], wide.reshape(wide.size), VECTOR // wide.itemsize
-    for tile in range(0, stride // lanes, TILE):
-        count = min(TILE, stride // lanes - tile)
-        gather_vectors(count, values, indices, (0, values.size), flat, tile * lanes, stride, out[tile * lanes :])
+    for offset in range(0, stride, TILE * lanes):
+        some = min(TILE * lanes, stride - offset)
+        gather_vectors(some // lanes, values, indices, (0, values.size), flat, offset, stride, some, out[offset:])
 
 
 @compiled

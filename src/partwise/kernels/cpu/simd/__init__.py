@@ -47,7 +47,7 @@ def check(code: ModuleType) -> None:
 
     @compiler("llvm")
     def sums(x, order, out):
-        gather(2, x, order, 0, order.size, x, 0, 1, out)
+        gather(2, x, order, 0, order.size, x, 0, 1, out.size, out)
         dots(1, x, x, 0, 0, x.size, out, 0)
         return moments(x, x, x, 0, x.size), bits_of(1.0)
 

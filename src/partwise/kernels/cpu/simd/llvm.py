@@ -46,25 +46,26 @@ def panel(typingctx, weights, k, m, A, n, start, out):
 
 
 @intrinsic(prefer_literal=True)
-def gather(typingctx, count, values, indices, first, last, B, offset, stride, out):
-    """`out = sum_p values[p] B[offset + stride indices[p]:]`, first <= p < last, of `count` vectors, a literal."""
+def gather(typingctx, count, values, indices, first, last, B, offset, stride, width, out):
+    """`out = sum_p values[p] B[offset + stride indices[p]:]`, first <= p < last, of `count` vectors, a literal: `width`
+    entries, and zeros in the rest of the last vector, where B is not read."""
     check(B, out)
     check_narrower(values, B)
     check(indices)
     number = types.int64
-    signature = types.void(count, values, indices, number, number, B, number, number, out)
+    signature = types.void(count, values, indices, number, number, B, number, number, number, out)
 
     def generate(context, builder, signature, arguments):
         kinds = signature.args
         v = Vectors(context, builder, context.get_value_type(B.dtype))
-        value, index, b, o = (v.pointer(kinds[i], arguments[i]) for i in (1, 2, 5, 8))
-        first, last, offset, stride = (arguments[i] for i in (3, 4, 6, 7))
+        value, index, b, o = (v.pointer(kinds[i], arguments[i]) for i in (1, 2, 5, 9))
+        first, last, offset, stride, width = (arguments[i] for i in (3, 4, 6, 7, 8))
         numbers = range(count.literal_value)
 
         def turn(p, sums):
             weight = v.spread(v.number(value, p))
-            row = builder.add(offset, builder.mul(v.integer(index, p), stride))
-            return [v.multiply_add(weight, v.load(b, row, i), sums[i]) for i in numbers]
+            vectors = v.load_row(b, builder.add(offset, builder.mul(v.integer(index, p), stride)), numbers, width)
+            return [v.multiply_add(weight, vectors[i], sums[i]) for i in numbers]
 
         def two_turns(p, sums):  # two sums of every second one: one would wait for its last multiplication
             return turn(p, sums[: len(numbers)]) + turn(builder.add(p, INT(1)), sums[len(numbers) :])
@@ -81,21 +82,22 @@ def gather(typingctx, count, values, indices, first, last, B, offset, stride, ou
 
 
 @intrinsic(prefer_literal=True)
-def scatter(typingctx, count, values, indices, first, last, B, place, offset, stride, out):
-    """`out[offset + stride indices[p]:] += values[p] B[place:]`, first <= p < last, of `count` vectors, a literal."""
+def scatter(typingctx, count, values, indices, first, last, B, place, width, offset, stride, out):
+    """`out[offset + stride indices[p]:] += values[p] B[place:]`, first <= p < last, of `count` vectors, a literal;
+    beyond `width` entries B is not read, and counts as zeros."""
     check(B, out)
     check_narrower(values, B)
     check(indices)
     number = types.int64
-    signature = types.void(count, values, indices, number, number, B, number, number, number, out)
+    signature = types.void(count, values, indices, number, number, B, number, number, number, number, out)
 
     def generate(context, builder, signature, arguments):
         kinds = signature.args
         v = Vectors(context, builder, context.get_value_type(B.dtype))
-        value, index, b, o = (v.pointer(kinds[i], arguments[i]) for i in (1, 2, 5, 9))
-        first, last, place, offset, stride = (arguments[i] for i in (3, 4, 6, 7, 8))
+        value, index, b, o = (v.pointer(kinds[i], arguments[i]) for i in (1, 2, 5, 10))
+        first, last, place, width, offset, stride = (arguments[i] for i in (3, 4, 6, 7, 8, 9))
         numbers = range(count.literal_value)
-        vectors = [v.load(b, place, i) for i in numbers]
+        vectors = v.load_row(b, place, numbers, width)
 
         def turn(p, _):
             weight = v.spread(v.number(value, p))

@@ -36,10 +36,11 @@ def panel(weights, k, m, A, n, start, out):
 
 
 @compiled
-def gather(count, values, indices, first, last, B, offset, stride, out):
-    """`out = sum_p values[p] B[offset + stride indices[p]:]`, first <= p < last, of `count` vectors."""
-    sums = out[: count * VECTOR // B.itemsize]
-    sums[:] = 0
+def gather(count, values, indices, first, last, B, offset, stride, width, out):
+    """`out = sum_p values[p] B[offset + stride indices[p]:]`, first <= p < last, of `count` vectors: `width` entries,
+    and zeros in the rest of the last vector, where B is not read."""
+    out[: count * VECTOR // B.itemsize] = 0
+    sums = out[:width]
     for p in range(first, last):
         place = offset + stride * indices[p]
         weight, row = values[p], B[place : place + sums.size]
@@ -48,9 +49,10 @@ def gather(count, values, indices, first, last, B, offset, stride, out):
 
 
 @compiled
-def scatter(count, values, indices, first, last, B, place, offset, stride, out):
-    """`out[offset + stride indices[p]:] += values[p] B[place:]`, first <= p < last, of `count` vectors."""
-    row = B[place : place + count * VECTOR // B.itemsize]
+def scatter(count, values, indices, first, last, B, place, width, offset, stride, out):
+    """`out[offset + stride indices[p]:] += values[p] B[place:]`, first <= p < last, of `count` vectors; beyond `width`
+    entries B is not read, and counts as zeros."""
+    row = B[place : place + width]
     for p in range(first, last):
         start = offset + stride * indices[p]
         weight, sums = values[p], out[start : start + row.size]

@@ -50,6 +50,18 @@ class Vectors:
     def load(self, pointer, index, number):
         return self.builder.load(self.at(pointer, index, number), align=self.itemsize)
 
+    def load_row(self, pointer, index, numbers, width):
+        """Vectors of these numbers, `width` entries in all: of the last one no more is read, and the rest is zeros."""
+        first = numbers[-1] * self.width
+        lanes = ir.Constant(ir.VectorType(INT, self.width), list(range(first, first + self.width)))
+        mask = self.builder.icmp_signed("<", lanes, self.spread(width))
+        address, align = self.at(pointer, index, numbers[-1]), ir.IntType(32)(self.itemsize)
+        kind = ir.FunctionType(self.type, [address.type, align.type, mask.type, self.type])
+        of = f"v{self.width}f{8 * self.itemsize}"
+        function = cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.masked.load.{of}.p0{of}")
+        last = self.builder.call(function, [address, align, mask, self.zero])
+        return [*(self.load(pointer, index, i) for i in numbers[:-1]), last]
+
     def store(self, value, pointer, index, number):
         self.builder.store(value, self.at(pointer, index, number), align=self.itemsize)
 
@@ -64,8 +76,8 @@ class Vectors:
         return value if value.type == self.element else self.builder.fpext(value, self.element)
 
     def spread(self, scalar):
-        """A vector of equal entries."""
-        empty, index = ir.Constant(self.type, ir.Undefined), ir.IntType(32)
+        """A vector of equal entries, of the type of a scalar."""
+        empty, index = ir.Constant(ir.VectorType(scalar.type, self.width), ir.Undefined), ir.IntType(32)
         one = self.builder.insert_element(empty, scalar, index(0))
         return self.builder.shuffle_vector(one, empty, ir.Constant(ir.VectorType(index, self.width), [0] * self.width))
 
