@@ -48,7 +48,7 @@ def _gram(A, rank, parts, number, start, stop):
 def gram(A):
     """`A' A`, in A's type."""
     dim, rank = A.shape
-    boundaries = threads.split_evenly(dim, rank**2)
+    boundaries = threads.split_evenly(dim, rank**2, most=threads.ROUND)  # more take longer to add up than they save
     if len(boundaries) == 2:
         return A.T @ A
     parts = np.zeros((len(boundaries) - 1, rank, rank))
