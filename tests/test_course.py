@@ -125,6 +125,21 @@ def test_a_resumed_run_has_the_same_bits(name, cut, on_small_data, types, tmp_pa
     assert all(map(np.array_equal, resumed.factors, whole.factors))
 
 
+def test_a_run_that_ends_where_single_precision_is_left_stays_in_it(on_small_data, types, monkeypatch):
+    """To go on in double precision takes copies that nobody would use; factors are converted once."""
+    fitted("sparse", tol=0, max_iter=400)
+    left = types.index(np.dtype(np.float64))
+    left_early, taken = [], []
+    widen, take = course.Course.widen, Problem.taken
+    monkeypatch.setattr(course.Course, "widen", lambda self: left_early.append(1) or widen(self))
+    monkeypatch.setattr(Problem, "taken", lambda self, factors: taken.append(1) or take(self, factors))
+    fitted("sparse", tol=0, max_iter=left)
+    assert not left_early
+    assert len(taken) == 1
+    fitted("sparse", tol=0, max_iter=left + 1)
+    assert left_early
+
+
 @pytest.mark.parametrize("cell", [1e200, 1e-200])
 def test_units_without_room_in_single_precision_are_computed_with_in_double(cell, on_small_data, types):
     pw.factorize(X * cell, 4, random_state=0, max_iter=5, tol=0.1)

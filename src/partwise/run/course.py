@@ -32,6 +32,7 @@ class Course:
     working: Problem
     solver: Solver
     state: Any
+    latest: tuple[Factors, Factors] = ((), ())  # the last ones `taken`, as they were and as posed
 
     @property
     def in_single(self) -> bool:
@@ -61,11 +62,17 @@ class Course:
         self.working = self.problem
         self.problem.__dict__.pop("in_single", None)
 
+    def taken(self, factors: Factors) -> Factors:
+        """Factors of the state, or others, as those of the problem posed: once, since new memory takes long to come."""
+        if self.latest[0] is not factors:
+            self.latest = factors, self.problem.taken(factors)
+        return self.latest[1]
+
     def measure(self, factors: Factors) -> Measured:
         """The loss and the stationarity of factors, those of the state or others, by the problem as posed. In single
         precision the last step knows some of the products with X that stationarity takes."""
         problem, known = self.problem, self.solver.known(self.working, self.state, factors)
-        posed = problem.taken(factors)
+        posed = self.taken(factors)
         if not (self.in_single and known):
             return problem.precise(posed, known)
         exact = {mode: problem.expansion(posed, mode) for mode in problem.modes if mode not in known}

@@ -118,7 +118,7 @@ class StartRun:
         self.earlier = earlier  # what a snapshot says of the starts before this one
         self.factors: Factors = ()  # in the precision of the course
         self.course: Course
-        self.monitor = Monitor(problem, control, self.measure, solver.rank_is_limit)
+        self.monitor = Monitor(problem, control, self, solver.rank_is_limit)
         self.consistent: dict[str, Any] = {}
         self.verdict: str | None = None  # why the loop ended, if it did before its iterations were used up
 
@@ -145,18 +145,23 @@ class StartRun:
             self.remember()
             over = snapshot.status if snapshot.status in OVER else None  # other reasons may no longer hold
             self.verdict = over or self.monitor.enough()
+            if not over:
+                self.widen_if_due()
             return self.go_on()
+
+    @property
+    def max_iter(self) -> int:
+        return self.control.limits.max_iter or self.solver.max_iter
 
     def go_on(self) -> Run:
         """Iterate until there is a reason to stop."""
-        max_iter = self.control.limits.max_iter or self.solver.max_iter
         self.remember()
         try:
             with interrupts.exposed():  # a start may have been left early
                 interrupts.check()
             if self.verdict:
                 return self.end(self.verdict)
-            for n_iter in range(self.monitor.history[-1].n_iter + 1, max_iter + 1):
+            for n_iter in range(self.monitor.history[-1].n_iter + 1, self.max_iter + 1):
                 with interrupts.exposed():
                     interrupts.check()
                     step = self.course.step()
@@ -179,17 +184,23 @@ class StartRun:
         course, self.factors, self.monitor.exact = self.course, step.factors, None
         if course.in_single and control.limits.reached(course.lowest(step.objective)):
             found = self.monitor.measure(step.factors)
-            step = step._replace(objective=found.fit + self.problem.penalty(self.problem.taken(step.factors)))
+            step = step._replace(objective=found.fit + self.problem.penalty(course.taken(step.factors)))
         self.verdict = self.monitor.record(n_iter, *step._replace(done=step.done and not course.in_single))
-        objectives = [record.objective for record in self.monitor.history[-3:]]
-        if self.verdict not in OVER and course.is_spent(objectives, step.done):
-            course.widen()
-            self.factors = course.state.factors
+        # at the end of a run it can wait until somebody goes on from there
+        goes_on = self.verdict is None and n_iter < self.max_iter
+        if goes_on or (step.done and self.verdict not in OVER):
+            self.widen_if_due(step.done)
         self.remember()
         if control.show:
             control.show(len(self.earlier["objectives"]), self.monitor.history[-1])
         if not self.verdict and control.writer and control.writer.due():
             control.writer.keep(self.snapshot(None))
+
+    def widen_if_due(self, done: bool = False) -> None:
+        """Go on in double precision where single has done what it can."""
+        if self.course.is_spent([record.objective for record in self.monitor.history[-3:]], done):
+            self.course.widen()
+            self.factors = self.course.state.factors
 
     def end(self, status: str) -> Run:
         """The end of a run that was not interrupted: the solver may have better factors for it."""
@@ -206,6 +217,9 @@ class StartRun:
 
     def measure(self, factors: Factors) -> Measured:
         return self.course.measure(factors)
+
+    def taken(self, factors: Factors) -> Factors:
+        return self.course.taken(factors)
 
     def remember(self) -> None:
         """Keep the last consistent state, so that Ctrl-C in mid-step loses only that step."""
@@ -227,14 +241,22 @@ class StartRun:
         return Snapshot(**self.earlier, history=history, status=status, **rest)
 
 
+class Judge(Protocol):
+    """What the monitor asks about factors."""
+
+    def measure(self, factors: Factors) -> Measured:
+        """The loss and the stationarity, by the problem as posed."""
+
+    def taken(self, factors: Factors) -> Factors:
+        """Factors of that problem."""
+
+
 class Monitor:
     """Keeps the history of a run and decides when it is over."""
 
-    def __init__(
-        self, problem: Problem, control: Control, measured: Callable[[Factors], Measured], partly: bool = False
-    ):
+    def __init__(self, problem: Problem, control: Control, judge: Judge, partly: bool = False):
         self.problem, self.control, self.limits, self.clock = problem, control, control.limits, control.clock
-        self.measured = measured  # the loss and the stationarity of factors
+        self.judge = judge
         self.partly = partly  # parts that are empty are meant to be, and nothing is said of what they could gain
         self.begin = control.clock()
         self.history: list[Record] = []
@@ -249,10 +271,10 @@ class Monitor:
     def measure(self, factors: Factors) -> Measured:
         """The loss and the stationarity, computed afresh."""
         if self.partly:
-            problem, factors = self.problem.without_zero_components(self.problem.taken(factors))
+            problem, factors = self.problem.without_zero_components(self.judge.taken(factors))
             self.exact = problem.precise(factors)
         else:
-            self.exact = self.measured(factors)
+            self.exact = self.judge.measure(factors)
         return self.exact
 
     def record(
@@ -313,7 +335,7 @@ class Monitor:
     def finish(self, factors: Factors, status: str) -> Run:
         """The last line of the history gets the numbers of the factors that are given out, in double precision."""
         problem, last, reached = self.problem, self.history[-1], factors
-        posed = problem.taken(reached)
+        posed = self.judge.taken(reached)
         factors = problem.as_told(posed)
         fit, stationarity = (self.exact or self.measure(reached)) if factors is posed else self.measure(factors)
         objective = problem.user_objective(fit + problem.penalty(factors))
@@ -329,7 +351,7 @@ class Monitor:
         """Whether a callback wants the run to end, or failed, which ends it too."""
         if not self.control.callbacks or self.failure:
             return False
-        view = tuple(map(read_only, self.problem.to_user(self.problem.taken(factors))))
+        view = tuple(map(read_only, self.problem.to_user(self.judge.taken(factors))))
         try:
             with interrupts.at_once():
                 wishes = [bool(callback(record, view)) for callback in self.control.callbacks]  # every one is called
