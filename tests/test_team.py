@@ -88,6 +88,15 @@ def test_helpers_that_sleep_or_watch_do_all_tasks_once(count):
     assert np.array_equal(out, 100 * (np.arange(64) + 1))
 
 
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 16])
+def test_every_task_is_the_share_of_one_thread(n_threads):
+    for n_tasks in (2, 15, 16, 17, 128):
+        firsts, ends = team.shares(n_tasks, n_threads).T
+        shared_out = [range(first, end) for first, end in zip(firsts, ends, strict=True)]
+        assert [task for share in shared_out for task in share] == [*range(n_tasks)]
+        assert max(ends - firsts) - min(ends - firsts) <= 1
+
+
 def test_no_rows_and_no_tasks():
     out = np.zeros(1)
     for boundaries in ([0], [0, 0], [0, 0, 0]):

@@ -22,10 +22,11 @@ from threadpoolctl import ThreadpoolController
 from ..run import interrupts
 
 CHUNK_WORK = 500_000  # updates of one number below which a task is not worth handing to another thread
-LIGHT_WORK = 100_000  # the same where a number costs no more than to read and write it
+LIGHT_WORK = 1 << 15  # the same where a number costs no more than to read and write it
 BLAS_WORK = 3_000_000  # the same for multiplications in a call of BLAS
 TILE_WORK = 1_000_000  # and in our own products of arrays
-MOST_TASKS = 64
+MOST_TASKS = 128
+FIRSTS = 2048  # places where chunks may begin
 ROUND = 16  # beyond so many tasks, whole multiples of it: of 17 on 16 cores all but one would wait for the last
 
 
@@ -76,20 +77,17 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="partwise", initializer=begin_thread)
 
 
-def pieces(work: int, least: int = CHUNK_WORK) -> int:
+def pieces(work: int, least: int = CHUNK_WORK, most: int = MOST_TASKS) -> int:
     """How many tasks this much work is cut into: not a matter of the number of threads, so sums keep their bits."""
     if work < 2 * least:
         return 1
-    count = min(MOST_TASKS, work // least)
+    count = min(most, work // least)
     return count - count % ROUND if count > ROUND else count
 
 
 def split_evenly(n_rows: int, row_work: int, least: int = CHUNK_WORK, most: int = MOST_TASKS) -> list[int]:
     """Boundaries of equal chunks of rows, at most so many, each with enough work to pay for its task."""
-    n_chunks = pieces(n_rows * row_work, least)
-    if n_chunks == 1 or n_rows <= 1:
-        return [0, n_rows]
-    return in_chunks(n_rows, min(n_chunks, most))
+    return in_chunks(n_rows, pieces(n_rows * row_work, least, most))
 
 
 def in_chunks(n_rows: int, count: int) -> list[int]:
@@ -105,12 +103,17 @@ def split_by_work(work: np.ndarray, least: int = CHUNK_WORK) -> list[int]:
     return np.searchsorted(done, shares).tolist()
 
 
-def split_rows(indptr: np.ndarray, more: int, work: int = 1, least: int = CHUNK_WORK) -> list[int]:
+def split_rows(
+    indptr: np.ndarray, more: int, work: int = 1, least: int = CHUNK_WORK, most: int = MOST_TASKS
+) -> list[int]:
     """The same for rows of `indptr[i + 1] - indptr[i]` entries, each of which costs `work`, and a row `more` of these
-    besides: little is made for it, since threads wait for it in every iteration."""
-    done = indptr + more * np.arange(indptr.size)
-    shares = np.linspace(done[0], done[-1], pieces(int(done[-1] - done[0]) * work, least) + 1)
-    return np.searchsorted(done, shares).tolist()
+    besides. Threads wait for it in every iteration, so of many rows only some may be the first of a chunk."""
+    n_rows = indptr.size - 1
+    firsts = np.arange(0, n_rows + 1, max(1, n_rows // FIRSTS))
+    firsts[-1] = n_rows
+    done = indptr[firsts] + more * firsts
+    shares = np.linspace(done[0], done[-1], pieces(int(done[-1] - done[0]) * work, least, most) + 1)
+    return firsts[np.searchsorted(done, shares)].tolist()
 
 
 def added(sums: list[np.ndarray]) -> np.ndarray:

@@ -10,6 +10,7 @@ from .team import mapped, over
 
 TILE = 4  # vectors of a row of B that are summed at once; wider rows take several passes
 MODERATE = 2.0**32  # the scale by which sums may be multiplied
+FEW = 2 * threads.ROUND  # products of tasks that are added up
 NARROW = 1 << 18  # bytes: a part of the second-level cache
 
 
@@ -77,9 +78,9 @@ def _transposed_product(X, B, scale, rank, stride, parts, number, start, stop):
         part[p] = scale * out[p]
 
 
-def balanced(X, rank):
+def balanced(X, rank, most=threads.MOST_TASKS):
     """Boundaries of tasks with about as many nonzeros each; a row costs a little even when empty."""
-    return threads.split_rows(X.indptr, 1, rank)
+    return threads.split_rows(X.indptr, 1, rank, most=most)
 
 
 def flat(B, scale):
@@ -100,7 +101,8 @@ def sparse_product(X, B):
 def transposed_product(X, B, dim):
     """`S' @ B * X.scale` for a sparse S of `dim` columns, given by its rows: so few columns that every task can have a
     product of its own in its cache, see `is_narrow`."""
-    boundaries, rank = balanced(X, B.shape[1]), B.shape[1]
+    rank = B.shape[1]
+    boundaries = balanced(X, rank, FEW)  # more take longer to add up than they save
     stride = padded_to(rank, B.itemsize)
     parts = np.empty((len(boundaries) - 1, dim * stride), B.dtype)
     over(_transposed_product, boundaries, X, *flat(B, X.scale), rank, stride, parts)

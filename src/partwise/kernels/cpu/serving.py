@@ -21,9 +21,11 @@ from ..compiling import STOPWATCH
 from .calls import ARGUMENTS, FAILED, FLAG, FUNCTION, INT, ROOM, TASK, word
 
 # Words of a record, beside those of `calls.py`: what is written often lies apart, each word in cache lines of its own.
-TASKS, HELPERS, TURNS, LOCK = 8, 9, 10, 11
+TASKS, HELPERS, TURNS, LOCK, THREADS = 8, 9, 10, 11, 12
 LEFT, INSIDE, WAITING = 16, 32, 48
-PLACES, PLACE = ARGUMENTS + ROOM, 16  # of helpers: whether each is asleep, and the lock on which it sleeps
+# of threads: whether each is asleep, the lock on which it sleeps, the next of its own tasks, and where these end
+PLACES, PLACE = ARGUMENTS + ROOM, 16
+NEXT, END_OF_OWN = 2, 3
 FAN = 4  # helpers that each thread wakes
 
 SERVE, STEP, END = "partwise_serve", "partwise_step", "partwise_end"
@@ -139,17 +141,37 @@ def place_of(code: Code, number):
     return code.builder.add(INT(PLACES), code.builder.mul(number, INT(PLACE)))
 
 
-def work(code: Code):
-    """Take a task and do it; returns how many were left before."""
+def work(code: Code, number):
+    """Take a task and do it, as the thread of this number; returns how many were left before."""
     builder = code.builder
     left = code.add(LEFT, -1)
     with code.when(code.compare(left, ">", 0)):
         task = builder.inttoptr(code.load(FUNCTION), TASK.as_pointer())
-        failed = builder.call(task, [code.record, builder.sub(code.load(TASKS), left)])
+        failed = builder.call(task, [code.record, claimed(code, number)])
         with code.when(builder.icmp_signed("!=", failed, FLAG(0))):
             code.swap(FAILED, 1)
             code.swap(LEFT, 0)
     return left
+
+
+def claimed(code: Code, number):
+    """The number of a task, for a thread that is entitled to one: of its own as long as there are some, since what they
+    work on may still lie in the cache of its core, then of the threads after it. One round finds one, since none is
+    added on the way."""
+    builder = code.builder
+    whose, task = code.counter(number), code.counter(INT(0))
+
+    def is_over():
+        place = place_of(code, builder.load(whose))
+        taken = code.add(builder.add(place, INT(NEXT)), 1)
+        builder.store(taken, task)
+        return code.compare(taken, ">=", code.load(builder.add(place, INT(END_OF_OWN))))
+
+    with code.repeated(is_over):
+        code.change(whose, 1)
+        with code.when(code.compare(builder.load(whose), ">=", code.load(THREADS))):
+            builder.store(INT(0), whose)
+    return builder.load(task)
 
 
 def emit_serve(code: Code) -> None:
@@ -162,7 +184,7 @@ def emit_serve(code: Code) -> None:
             with busy:
                 code.add(INSIDE, 1)  # before a task is taken: who sees that there is none left sees this
                 wake(code, code.number)
-                with code.repeated(lambda: code.compare(work(code), ">", 0)):
+                with code.repeated(lambda: code.compare(work(code, code.number), ">", 0)):
                     pass
                 leave(code)
             with idle:
@@ -192,7 +214,7 @@ def emit_step(code: Code) -> None:
     with code.when(code.compare(code.number, ">", 0)):
         code.swap(LEFT, code.number)
         wake(code, INT(0))
-    left = work(code)
+    left = work(code, INT(0))
     code.builder.ret(code.builder.zext(code.compare(left, ">", 0), INT))
 
 

@@ -2,7 +2,8 @@
 task may take less.
 
 A team has a record, words of memory that its threads share (`calls.py`). The caller puts a kernel and its arguments
-there and says how many tasks are left; whoever takes one away from that number has the task. Helpers watch the number
+there and says how many tasks are left; whoever takes one away from that number may do one. Each thread begins with its
+own share of them, the same rows of a factor in every kernel, and helps the others then. Helpers watch the number
 for a moment after they have run out of tasks, since the next kernel often comes soon, and then go to sleep. They wake
 each other: the caller some, and each of these some more.
 """
@@ -12,6 +13,7 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from ...run import interrupts
 from .. import threads
 from .cache import compiler
 from .calls import ALONE, BOUNDARIES, ENDS, FAILED, TaskCompiler
-from .serving import HELPERS, INSIDE, LOCK, PLACE, PLACES, TASKS, TURNS, routines
+from .serving import END_OF_OWN, HELPERS, INSIDE, LOCK, NEXT, PLACE, PLACES, TASKS, THREADS, TURNS, routines
 from .simd import WAY
 
 WATCH = 5000  # turns of a loop that watches a word, 0.1 to 0.25 ms: Python takes less from one kernel to the next
@@ -42,6 +44,13 @@ def _help(record: int, number: int) -> None:
     serve(record, number)
 
 
+@cache
+def shares(n_tasks: int, count: int) -> np.ndarray:
+    """Of each of so many threads: the first of its tasks, and the first of the next thread's."""
+    ends = np.arange(count + 1) * n_tasks // count
+    return np.stack([ends[:-1], ends[1:]], axis=1)
+
+
 class Team:
     """A record, and the threads that serve it, if any: the caller is the first of its `count`."""
 
@@ -49,7 +58,8 @@ class Team:
         self.count = count
         kept = np.zeros(PLACES + PLACE * count, np.int64)
         self.record, self.words = kept.ctypes.data, kept.data
-        self.words[BOUNDARIES] = self.record + 8 * ENDS
+        self.words[BOUNDARIES], self.words[THREADS] = self.record + 8 * ENDS, count
+        self.places = kept[PLACES:].reshape(count, PLACE)
         if count > 1:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))  # helpers are there for good, and so is the record
             self.begin()
@@ -59,7 +69,7 @@ class Team:
         routines()  # before several threads want them
         self.words[HELPERS], self.words[LOCK] = self.count - 1, _new_lock()
         for number in range(1, self.count):
-            self.words[PLACES + PLACE * number + 1] = _new_lock()
+            self.places[number, 1] = _new_lock()
             name = f"partwise-{number}"
             threading.Thread(target=_help, args=(self.record, number), name=name, daemon=True).start()
 
@@ -76,14 +86,16 @@ class Team:
     def together(self, kernel: Any, arguments: Sequence, boundaries: Sequence[int]) -> None:
         """All tasks of a kernel. Between two of the caller's is where Ctrl-C and the time limit are looked at."""
         words, record, (_, step, end) = self.words, self.record, routines()
-        words[TASKS], words[FAILED] = len(boundaries) - 1, 0
+        n_tasks = len(boundaries) - 1
+        words[TASKS], words[FAILED] = n_tasks, 0
+        self.places[:, NEXT : END_OF_OWN + 1] = shares(n_tasks, self.count)
         # to watch is to keep a core from others: there has to be one for each
         words[TURNS] = WATCH if len(_busy) == 1 and self.count <= threads.cores() else 0
         ends = np.array(boundaries, np.int64)
         words[BOUNDARIES] = ends.ctypes.data
         try:
             kernel(*arguments, 0, 0, self.record)  # `TaskLower`
-            more = step(record, words[TASKS])
+            more = step(record, n_tasks)
             while more:
                 interrupts.check()
                 more = step(record, 0)
