@@ -7,6 +7,8 @@ import numpy as np
 from ..data.units import root
 from .base import Init
 
+AT_ONCE = 1 << 13  # numbers
+
 
 @dataclass(frozen=True)
 class Random(Init):
@@ -29,12 +31,23 @@ class Random(Init):
     name = "random"
 
     def raw(self, problem, rng):
-        kind = problem.data.dtype.type
-        first, *others = problem.data.shape
-        size = kind(root(problem.data.mean / problem.rank, len(problem.data.shape)))
+        data, rank = problem.data, problem.rank
+        size = data.dtype.type(root(data.mean / rank, len(data.shape)))
+        factors = [np.empty((dim, rank), data.dtype) for dim in data.shape]
         # the last first, and all but one lying down, as scikit-learn draws H
-        drawn = [rng.standard_normal((problem.rank, dim)).T for dim in reversed(others)]
-        drawn.append(rng.standard_normal((first, problem.rank)))
-        factors = [size * A.astype(kind, copy=False) for A in reversed(drawn)]
-        pairs = zip(problem.structures, factors, strict=True)
-        return tuple(np.abs(A) if structure.nonnegative else A for structure, A in pairs)
+        for mode in reversed(range(len(factors))):
+            A = factors[mode]
+            draw(rng, A.T if mode else A, size, absolute=problem.structures[mode].nonnegative)
+        return tuple(factors)
+
+
+def draw(rng: np.random.RandomState, A: np.ndarray, size: np.floating, absolute: bool) -> None:
+    """Put normal deviates times a size, or absolute values of these, into A: some rows at a time, since new memory for
+    all takes half as long as to draw them."""
+    n_rows = max(1, AT_ONCE // A.shape[1])
+    for start in range(0, len(A), n_rows):
+        rows = A[start : start + n_rows]
+        numbers = rng.standard_normal(rows.shape).astype(A.dtype, copy=False)
+        np.multiply(numbers, size, out=rows)
+        if absolute:
+            np.abs(rows, out=rows)

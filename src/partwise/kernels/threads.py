@@ -112,8 +112,10 @@ def split_rows(
     firsts = np.arange(0, n_rows + 1, max(1, n_rows // FIRSTS))
     firsts[-1] = n_rows
     done = indptr[firsts] + more * firsts
-    shares = np.linspace(done[0], done[-1], pieces(int(done[-1] - done[0]) * work, least, most) + 1)
-    return firsts[np.searchsorted(done, shares)].tolist()
+    whole = int(done[-1] - done[0])
+    count = pieces(whole * work, least, most)
+    shares = done[0] + np.arange(count + 1) * whole / count
+    return firsts[done.searchsorted(shares)].tolist()
 
 
 def added(sums: list[np.ndarray]) -> np.ndarray:
