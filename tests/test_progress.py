@@ -94,7 +94,7 @@ def test_in_a_terminal_and_in_a_log(tmp_path):
     drawn = seen_in_a_terminal(command, tmp_path)
     assert "partwise   0%|" in drawn
     assert "wrote" in drawn
-    log = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    log = subprocess.run([*command, "--force"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "%|" not in log.stderr + log.stdout
     assert "\r" not in log.stderr + log.stdout
 

@@ -178,11 +178,11 @@ def test_ctrl_c_writes_what_is_known_and_a_checkpoint_goes_on(tmp_path, capsys, 
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"rank.json", "rank.partwise", "report.html"}
     about = json.loads((tmp_path / "out" / "rank.json").read_text())
     assert (about["status"], about["result"]) == ("interrupted", None)
-    calls = []
+    calls, whole = [], found_in("least squares").sentence
     fit = Setting.factorize
     monkeypatch.setattr(Setting, "factorize", lambda *a, **k: calls.append(1) or fit(*a, **k))
     assert main([*words, "--resume", kept, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["sentence"] == found_in("least squares").sentence
+    assert json.loads(capsys.readouterr().out)["sentence"] == whole
     assert len(calls) == 3  # two more starts and the last fit
     assert main([*words, "--resume", kept, "--seed", "1"]) == 2
     assert "is a checkpoint of something else: the setting seed" in capsys.readouterr().err

