@@ -1,5 +1,6 @@
 """Scale and order of parts, where some of them are held."""
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -119,3 +120,20 @@ def test_a_factor_of_three_that_is_held_stays():
         applied(problem, factors, "A2")
     with pytest.raises(ValueError, match="normalize must be 'balanced', None, 'A1', 'A2', 'A3', or a pair such as"):
         applied(problem, factors, "W")
+
+
+@pytest.mark.parametrize("dtype, scale", [(np.float32, 1e19), (np.float32, 1e25), (np.float64, 1e165)])
+@pytest.mark.parametrize("normalize", ["balanced", "W", "H", None])
+def test_parts_of_very_unequal_scale_are_numbers_in_order(dtype, scale, normalize):
+    """Squares of their columns are no numbers."""
+    planted = make_parts(30, 20, 3, random_state=0)
+    W, H = (A.astype(dtype) for A in (planted.W, planted.H))
+    X, told = W @ H, {"loss": "kl", "max_iter": 1, "tol": 0, "solver": "mu", "normalize": normalize}
+    scales = np.array([scale, 1, 1 / scale], dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = pw.factorize(X, 3, init=(W / scales, scales[:, None] * H), **told)
+    assert all(np.all(np.isfinite(A)) for A in result.factors)
+    assert np.allclose(result.W.astype(float) @ result.H.astype(float), X, rtol=1e-4)
+    parts = [result.W[:, [k]].astype(float) @ result.H[[k]].astype(float) for k in range(3)]
+    assert np.all(np.diff([np.linalg.norm(part) for part in parts]) <= 0)

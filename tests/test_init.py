@@ -108,3 +108,16 @@ def test_given_factors_are_checked_against_their_number():
         init.Given(given[:2])(tensor_problem(), np.random.RandomState(0))
     with pytest.raises(ValueError, match=r"the initial A2 has shape \(4, 3\), but this X and rank need \(5, 3\)"):
         init.Given((given[0], given[2], given[1]))(tensor_problem(), np.random.RandomState(0))
+
+
+def test_a_start_of_other_shapes_is_refused():
+    class Wide(init.Init):
+        name = "wide"
+
+        def raw(self, problem, rng):
+            return tuple(np.ones((dim + 1, problem.rank)) for dim in problem.data.shape)
+
+    for store in (np.asarray, sparse.csr_array):
+        problem = pose(as_data(store(make_parts(30, 20, 3, random_state=0).X)), Frobenius(), (s.NonNegative(),) * 2, 3)
+        with pytest.raises(ValueError, match=r"\(31, 3\) and \(21, 3\).* have to be \(30, 3\) and \(20, 3\)"):
+            Wide()(problem, np.random.RandomState(0))

@@ -75,7 +75,6 @@ def threads_used(**options):
     return number
 
 
-@many_tasks
 def test_a_limit_counts_while_something_is_worked_on(monkeypatch):
     monkeypatch.setattr(threads, "cores", lambda: 8)
     with threads.blas.on_one_thread():
@@ -85,6 +84,7 @@ def test_a_limit_counts_while_something_is_worked_on(monkeypatch):
         assert threads.count() == before
 
 
+@many_tasks
 def test_n_threads_is_kept_and_changes_no_bit(monkeypatch):
     monkeypatch.setattr(threads, "_available", lambda setting: 8)
     with threadpool_limits(8, user_api="blas"):

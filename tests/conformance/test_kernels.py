@@ -325,7 +325,29 @@ def test_numbers_of_single_precision_are_multiplied_in_double(rank):
 def test_extrapolation_stays_within_the_bounds():
     new, old = RNG.uniform(size=(DIM, RANK)), RNG.uniform(size=(DIM, RANK))
     box = 0.0, np.full((1, RANK), 0.1), np.full((1, RANK), 0.8)
-    assert np.allclose(kernels.of(new).extrapolate(new, old, 0.7, box), np.clip(new + 0.7 * (new - old), 0.1, 0.8))
+    expected = np.clip(new + 0.7 * (new - old), 0.1, 0.8)
+    for stored in (new, np.asfortranarray(new)):  # as solvers of users return it
+        assert np.allclose(kernels.of(new).extrapolate(stored, old, 0.7, box), expected)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_product_of_arrays_that_do_not_go_together_is_refused(order):
+    X = np.ones((600, 500), order=order)
+    for height in (400, 600):
+        with pytest.raises(ValueError, match="product of 600 x 500"):
+            kernels.of(X).dense_product(X, np.ones((height, 8)), 1)
+
+
+@pytest.mark.parametrize("error", [0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0])
+def test_itakura_saito_keeps_its_digits_where_models_are_near(error):
+    """`r - log r - 1`, also where that is below the rounding of its terms."""
+    A, B = RNG.uniform(0.5, 1, size=(40, RANK)), RNG.uniform(0.5, 1, size=(1300, RANK))
+    X = (A @ B.T) * np.exp(error * RNG.normal(size=(40, 1300)))
+    rows = Rows(0, 1300 * np.arange(41), np.zeros(0, np.int32), X.ravel(), 1.0, True, np.zeros(0), 1.0)
+    (found,), _ = kernels.of(A).losses(rows, A, Others(B, (B,)), EntryLoss(0.0))
+    ratio = X.astype(np.longdouble) / (A.astype(np.longdouble) @ B.T.astype(np.longdouble)) - 1
+    exact = (ratio - np.log1p(ratio)).sum(axis=1).astype(float)
+    assert np.all(found >= 0) and np.allclose(found, exact, rtol=1e-6, atol=1e-26)
 
 
 @pytest.mark.parametrize("where", [0, 7])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data.names import factor_names, matrix_only
+from ..data.names import factor_names, listed, matrix_only
 from ..problem import Factors, Problem
 
 
@@ -64,7 +64,14 @@ class Init(ABC):
             raise ValueError(
                 f"init='{self.name}' needs structures that act entry by entry, got {tied[0]}. Use init='random'."
             )
-        factors = problem.with_norms([A.astype(problem.data.dtype, copy=False) for A in self.raw(problem, rng)])
+        factors = [A.astype(problem.data.dtype, copy=False) for A in self.raw(problem, rng)]
+        needed = [(dim, problem.rank) for dim in problem.data.shape]
+        if [A.shape for A in factors] != needed:
+            raise ValueError(
+                f"init='{self.name}' made factors of shapes {listed(str(A.shape) for A in factors)}; for X of shape "
+                f"{problem.data.shape} and rank {problem.rank} they have to be {listed(map(str, needed))}"
+            )
+        factors = problem.with_norms(factors)
         if not problem.data.complete:  # nothing is known of these rows, and nothing is claimed
             silent = map(problem.data.unobserved, range(len(factors)))
             factors = [np.where(rows[:, None], A.dtype.type(0), A) for rows, A in zip(silent, factors, strict=True)]

@@ -39,11 +39,12 @@ def part_sums(factors: Factors, symmetric: bool | str = False) -> np.ndarray:
 def part_norms(factors: Factors, symmetric: bool | str = False) -> np.ndarray:
     """The norm of each part, `prod_i |A_i[:, k]|`, up to a common power of two, entries on the diagonal by their
     weight."""
-    factors = tuple(map(with_squares, factors))
     weight = diagonal_weight(symmetric)
     if weight == 1:
-        return np.prod([column_norms(A) for A in factors], axis=0)
-    squares = np.square(factors[0].astype(np.float64))
+        values, powers = np.frexp([column_norms(A) for A in factors])
+        powers = powers.sum(axis=0)
+        return np.ldexp(np.prod(values, axis=0), powers - powers.max(initial=0))
+    squares = np.square(with_squares(factors[0]).astype(np.float64))
     return np.sqrt((squares * np.maximum(squares.sum(axis=0) - (1 - weight) * squares, 0)).sum(axis=0))
 
 

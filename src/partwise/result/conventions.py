@@ -86,7 +86,8 @@ class Convention:
         """The parts of one factor to norm 1 in the user's units, the scale to the first of the others that takes it."""
         name, norm = self.normalize
         mode = self.names.index(name)
-        length = np.linalg.norm(factors[mode].astype(np.float64), NORMS[norm], axis=0)
+        A = factors[mode]
+        length = column_norms(A) if norm == "l2" else np.linalg.norm(A.astype(np.float64), NORMS[norm], axis=0)
         length = np.where(self.scalable[mode], np.ldexp(length, self.problem.exponents[mode]), 1.0)
         others = [self.scalable[m] & (m != mode) for m in range(len(factors))]
         takes = np.argmax(others, axis=0)
@@ -100,7 +101,10 @@ def balancing(factors: Factors, exponents: Sequence[int], scalable: np.ndarray) 
     that may be rescaled, (order, rank)."""
     norms = np.array([column_norms(A) for A in factors])
     norms = np.ldexp(norms, np.subtract(exponents, exponents[-1])[:, None])  # in the units of the last
-    common = root(np.prod(norms, axis=0, where=scalable, initial=1), np.maximum(scalable.sum(axis=0), 2))
+    count = np.maximum(scalable.sum(axis=0), 2)
+    values, powers = np.frexp(norms)  # whose product is a number
+    powers, rest = np.divmod(np.sum(powers, axis=0, where=scalable), count)
+    common = np.ldexp(root(np.prod(values, axis=0, where=scalable, initial=1) * 2.0**rest, count), powers)
     return np.where(scalable, [quotient(common, norm) for norm in norms], 1)
 
 

@@ -84,7 +84,7 @@ def ldexp(A, exponent, dtype, most=np.inf):
 
 
 def columns(A, chosen, scales=None):
-    """Some columns, by number, times a number for each where these are given."""
+    """Some columns, by numbers of columns that there are, times a number for each where these are given."""
     chosen = np.asarray(chosen, np.intp)
 
     def fill(start, stop, rows):

@@ -176,6 +176,8 @@ def _by_columns(operands, pieces, parts, number, start, stop):
 
 def dense_product(X, B, scale):
     """`X @ B * scale` in C order and in the type of B, in the same pieces for any number of threads."""
+    if X.shape[1] != len(B):
+        raise ValueError(f"a product of {X.shape[0]} x {X.shape[1]} and {len(B)} x {B.shape[1]} numbers")
     n_tasks, by_rows = threads.pieces(X.size * B.shape[1], threads.TILE_WORK), X.strides[1] == X.itemsize
     stored = X if by_rows else X.T
     short = stored.shape[1] < (SHORT if by_rows else SHORT // 2)

@@ -10,7 +10,9 @@ from .base import helper
 from .simd import FLOOR, HUGE, TINY, bits_of, number_of
 
 LN2 = math.log(2)
-TOGETHER = 512  # numbers below 2 whose product is a number
+TOGETHER = 512  # numbers between 1/sqrt 2 and sqrt 2 whose product is a number
+ROOT_OF_HALF = 0x3FE6A09E667F3BCD  # the bits of 1/sqrt 2
+CLOSE = 1e-6  # a mean divergence in which the rounding of such a product shows
 SMALL, SMALL_SINGLE = TINY[8], TINY[4]  # numbers that compiled code knows by name
 LARGE, LARGE_SINGLE = HUGE[8], HUGE[4]
 
@@ -37,18 +39,28 @@ def logarithm(x):
 
 @helper
 def itakura_saito(x, y, start, stop):
-    """`sum r - log r - 1` of the ratios `r = x / y`, by the logarithm of their product: of their mantissas, in which
-    no number overflows, and their exponents."""
+    """`sum r - log r - 1` of the ratios `r = x / y`, by the logarithm of their product: of numbers between 1/sqrt 2 and
+    sqrt 2, and of powers of two. Near an exact fit nothing but rounding would be left of it: there one by one."""
     total, product, exponents, tiny = 0.0, 1.0, 0, SMALL
     for j in range(start, stop):
         a = np.float64(x[j])
         r = a / max(np.float64(y[j]), FLOOR * a + tiny)
         bits = bits_of(r + tiny)
-        total += r
-        exponents += bits >> 52
-        product *= number_of((bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000)
-    count = stop - start
-    return total - count - (exponents - 1023 * count) * LN2 - logarithm(product)
+        exponent = (bits - ROOT_OF_HALF) >> 52
+        total += r - 1
+        exponents += exponent
+        product *= number_of(bits - (exponent << 52))
+    total -= exponents * LN2 + logarithm(product)
+    if total > CLOSE * (stop - start):
+        return total
+    total = 0.0
+    for j in range(start, stop):  # no ratio is further from 1 than 0.04
+        a = np.float64(x[j])
+        d = a / max(np.float64(y[j]), FLOOR * a + tiny) - 1
+        f = d / (d + 2)
+        s = f * f  # log(1 + d) = 2 (f + f^3 / 3 + ...), and d - 2 f = f d: nothing cancels
+        total += f * d - 2 * f * s * (1 / 3 + s * (1 / 5 + s * (1 / 7 + s / 9)))
+    return total
 
 
 @helper

@@ -23,7 +23,7 @@ def _extrapolate(new, old, beta, bounds, step, rank, out, number, start, stop):
 def extrapolate(new, old, beta, box):
     """`clip(new + beta (new - old), lower, upper)`."""
     _, lower, upper = box
-    alike, (dim, rank), out = lower.shape[0] == upper.shape[0] == 1, new.shape, np.empty_like(new)
+    alike, (dim, rank), out = lower.shape[0] == upper.shape[0] == 1, new.shape, np.empty(new.shape, new.dtype)
     count = min(FOLD, dim) if alike else dim
     bounds = tuple((b if b.shape[0] == count else b.repeat(count, axis=0)).ravel() for b in (lower, upper))
     flat, boundaries = (A.ravel() for A in (new, old)), threads.split_evenly(dim, rank, threads.LIGHT_WORK)

@@ -7,7 +7,7 @@ Words of the record are read and written in one order, which all threads agree o
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 
@@ -40,8 +40,8 @@ PAUSES["arm64"] = PAUSES["aarch64"]
 class Code:
     """One routine as it is written."""
 
-    def __init__(self, module: ir.Module, name: str, kind: ir.FunctionType):
-        function = ir.Function(module, kind, name)
+    def __init__(self, module: ir.Module, name: str):
+        function = ir.Function(module, ROUTINE, name)
         self.record, self.number = function.args
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
 
@@ -243,15 +243,15 @@ class AsWritten(JITCodeLibrary):
 
 
 @global_compiler_lock
-def built(routines: Iterable[tuple[str, Callable[[Code], None], ir.FunctionType]]) -> AsWritten:
-    """Code of routines, each given by its name, what emits it, and its kind, ready to run."""
+def built(routines: Mapping[str, Callable[[Code], None]]) -> AsWritten:
+    """Code of routines, given by their names and what emits them, ready to run."""
     with STOPWATCH.running():
         for name in (ACQUIRE, RELEASE):
             binding.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
         made = AsWritten(cpu_target.target_context.codegen(), "partwise")
         module = made.create_ir_module("partwise")
-        for name, emit, kind in routines:
-            emit(Code(module, name, kind))
+        for name, emit in routines.items():
+            emit(Code(module, name))
         made.add_ir_module(module)
         made.finalize()
     return made
@@ -260,5 +260,5 @@ def built(routines: Iterable[tuple[str, Callable[[Code], None], ir.FunctionType]
 @cache
 def routines() -> tuple[Callable, ...]:
     """`serve`, `step` and `end`, each a function of the address of a record and a number."""
-    library = built([(SERVE, emit_serve, ROUTINE), (STEP, emit_step, ROUTINE), (END, emit_end, ROUTINE)])
+    library = built({SERVE: emit_serve, STEP: emit_step, END: emit_end})
     return tuple(CALLED(library.get_pointer_to_function(name)) for name in (SERVE, STEP, END))
