@@ -49,6 +49,33 @@ def test_a_run_takes_two_products_an_iteration_and_one_more(monkeypatch, store, 
 
 
 @pytest.mark.parametrize("store", STORED)
+def test_codes_of_new_data_take_one_product(monkeypatch, store):
+    """With the parts held it is the same in every iteration, and in the measures."""
+    model = pw.NMF(4, init="random", random_state=0, max_iter=20, tol=0).fit(STORED[store])
+    counts = counted(monkeypatch, cpu, *PRODUCTS)
+    found = model.transform(STORED[store][:60])
+    assert counts.total() == 1
+    result = pw.factorize(STORED[store][:60], 4, structure_H=pw.structures.Fixed(model.components_), random_state=0)
+    assert np.allclose(found, result.W, rtol=1e-3, atol=1e-4)
+
+
+def test_parts_that_are_held_are_looked_at_once():
+    """Their bounds are one array all the way."""
+    H = np.arange(1.0, 13).reshape(3, 4)
+    stated = pw.structures.Fixed(H)
+    bound = stated.bind((4, 3), True, "H")
+    moved = bound.rescaled(5, 3)
+    assert all(s.upper is s.lower and s.fixed for s in (stated, bound, moved, moved.rounded(np.float32)))
+    assert np.array_equal(moved.lower, H.T / 32) and moved.magnitudes == (12 / 32, 12 / 32)
+    H[0, 0] = np.nan
+    assert stated.lower[0, 0] == 1  # a copy
+    partly = pw.structures.Fixed(H).bind((4, 3), True, "H")
+    assert not partly.fixed and (partly.lower[0, 0], partly.upper[0, 0]) == (-np.inf, np.inf)
+    fewer = stated.bind((4, 5), True, "H")
+    assert not fewer.fixed and np.all(fewer.lower[:, 3:] == -np.inf) and np.all(fewer.upper[:, 3:] == np.inf)
+
+
+@pytest.mark.parametrize("store", STORED)
 def test_an_iteration_takes_ten_calls_of_kernels(monkeypatch, store):
     """For each factor a product, a Gram matrix, sweeps and extrapolation; a Gram matrix and a sum for the objective.
     Sparse data also have a factor padded for each product."""

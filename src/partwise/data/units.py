@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from .. import kernels
 from ..kernels import threads
 
 LEAST, MOST = float(np.finfo(np.float64).smallest_subnormal), float(np.finfo(np.float64).max)
@@ -78,8 +79,10 @@ def in_units(bounds, exponent: int | np.ndarray):
     if np.ndim(bounds) == 0 and (bounds == 0 or math.isinf(bounds)):
         return float(bounds)
     with np.errstate(over="ignore", under="ignore"):
-        size = np.clip(np.ldexp(np.abs(bounds), -exponent), LEAST, MOST)
-    scaled = np.where((bounds == 0) | np.isinf(bounds), bounds, np.copysign(size, bounds))
+        scaled = np.ldexp(bounds, -exponent)
+        lost = (np.isinf(scaled) & ~np.isinf(bounds)) | ((scaled == 0) & (np.not_equal(bounds, 0)))
+    if np.any(lost):
+        scaled = np.where(lost, np.copysign(np.clip(np.abs(scaled), LEAST, MOST), bounds), scaled)
     return scaled if np.ndim(bounds) else float(scaled)
 
 
@@ -93,21 +96,21 @@ def moderate(A: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
 
 def column_norms(A: np.ndarray) -> np.ndarray:
     """`|A[:, k]|` in double precision, also where squares are no numbers."""
-    squares = column_squares(A)
-    odd = ~((squares > 2.0**-EXTREME) & (squares < 2.0**EXTREME))
+    squares, of = column_squares(A), kernels.of(A)
     norms = np.sqrt(squares)
-    if odd.any():
-        moderated, exponents = moderate(A[:, odd].astype(np.float64), axis=0)
-        norms[odd] = np.ldexp(np.sqrt(column_squares(moderated)), exponents[0])
+    odd = np.flatnonzero(~((squares > 2.0**-EXTREME) & (squares < 2.0**EXTREME)))
+    if odd.size:
+        B = of.astype(of.columns(A, odd), np.float64)
+        exponents = np.clip(np.frexp(np.max(np.abs(of.column_extremes(B)), axis=0))[1], -LARGEST, LARGEST)
+        norms[odd] = np.ldexp(np.sqrt(column_squares(of.scaled(B, 2.0**-exponents))), exponents)
     return norms
 
 
 def column_squares(A: np.ndarray) -> np.ndarray:
     """`|A[:, k]|^2` in double precision."""
     chunks = threads.split_evenly(len(A), A.shape[1], threads.LIGHT_WORK)
-    return threads.added(
-        threads.map_chunks(lambda i, j: np.einsum("ij,ij->j", A[i:j], A[i:j], dtype=np.float64), chunks)
-    )
+    squares = threads.map_chunks(lambda i, j: np.einsum("ij,ij->j", A[i:j], A[i:j], dtype=np.float64), chunks)
+    return np.asarray(threads.added(squares))
 
 
 def unit_columns(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

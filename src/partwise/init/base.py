@@ -64,7 +64,7 @@ class Init(ABC):
             raise ValueError(
                 f"init='{self.name}' needs structures that act entry by entry, got {tied[0]}. Use init='random'."
             )
-        factors = [A.astype(problem.data.dtype, copy=False) for A in self.raw(problem, rng)]
+        factors: Factors = [A.astype(problem.data.dtype, copy=False) for A in self.raw(problem, rng)]
         needed = [(dim, problem.rank) for dim in problem.data.shape]
         if [A.shape for A in factors] != needed:
             raise ValueError(

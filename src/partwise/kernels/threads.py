@@ -92,8 +92,8 @@ def split_evenly(n_rows: int, row_work: int, least: int = CHUNK_WORK, most: int 
 
 def in_chunks(n_rows: int, count: int) -> list[int]:
     """Boundaries of so many equal chunks of rows, fewer where there are fewer rows."""
-    count = max(1, min(count, n_rows))
-    return [n_rows * chunk // count for chunk in range(count + 1)]
+    count = min(count, n_rows)
+    return [n_rows * chunk // count for chunk in range(count + 1)] if count > 1 else [0, n_rows]
 
 
 def split_by_work(work: np.ndarray, least: int = CHUNK_WORK) -> list[int]:
@@ -109,13 +109,14 @@ def split_rows(
     """The same for rows of `indptr[i + 1] - indptr[i]` entries, each of which costs `work`, and a row `more` of these
     besides. Threads wait for it in every iteration, so of many rows only some may be the first of a chunk."""
     n_rows = indptr.size - 1
+    whole = int(indptr[-1] - indptr[0]) + more * n_rows
+    count = pieces(whole * work, least, most)
+    if count == 1:
+        return [0, n_rows]
     firsts = np.arange(0, n_rows + 1, max(1, n_rows // FIRSTS))
     firsts[-1] = n_rows
-    done = indptr[firsts] + more * firsts
-    whole = int(done[-1] - done[0])
-    count = pieces(whole * work, least, most)
-    shares = done[0] + np.arange(count + 1) * whole / count
-    return firsts[done.searchsorted(shares)].tolist()
+    shares = indptr[0] + np.arange(count + 1) * whole / count
+    return firsts[(indptr[firsts] + more * firsts).searchsorted(shares)].tolist()
 
 
 def added(sums: list[np.ndarray]) -> np.ndarray:

@@ -16,8 +16,22 @@ from ..data.weighted import Weighted
 from ..fingerprint import fingerprint
 from ..registry import signature_of
 
-BRIEF = reprlib.Repr()  # of arguments: arrays and long lists in a few words
-BRIEF.maxstring = BRIEF.maxother = 100
+
+class Brief(reprlib.Repr):
+    """Arguments with arrays and long lists in a few words; to write out a small array takes longer than a small fit."""
+
+    def __init__(self):
+        super().__init__()
+        self.maxstring = self.maxother = 100
+
+    def repr1(self, x, level):
+        if isinstance(x, np.generic):
+            x = x.item()
+        shape = getattr(x, "shape", None)
+        return super().repr1(x, level) if shape is None else f"<{type(x).__name__} of shape {shape}>"
+
+
+BRIEF = Brief()
 
 
 @dataclass(frozen=True)
@@ -65,20 +79,12 @@ def call_text(function: Callable, said: dict[str, Any]) -> str:
     for parameter in rest:
         value = said[parameter.name]
         if parameter.default is parameter.empty:
-            told.append(brief(value))
+            told.append(BRIEF.repr(value))
         elif value is not parameter.default and not (
             type(value) is type(parameter.default) and value == parameter.default
         ):
-            told.append(f"{parameter.name}={brief(value)}")
+            told.append(f"{parameter.name}={BRIEF.repr(value)}")
     return f"partwise.{function.__name__}({', '.join(told)})"
-
-
-def brief(value: Any) -> str:
-    """An argument in a few words."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    shape = getattr(value, "shape", None)
-    return f"<{type(value).__name__} of shape {shape}>" if shape is not None else BRIEF.repr(value)
 
 
 def data_facts(given: Observed, of_inner_fit: bool = False) -> dict[str, Any]:

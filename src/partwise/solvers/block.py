@@ -162,10 +162,10 @@ class BlockDescent(Solver):
         return replace(state, points=points, origins=origins, objective=objective, **changed)
 
     def known(self, problem, state, factors):
-        """Least squares is known in the first factor at the start, in the last one after a step that was accepted. What
-        a solver expands in a way of its own may be something else."""
+        """Least squares is known in the first factor at the start, in the last one after a step that was accepted, and
+        throughout where the others are held. What a solver expands in a way of its own may be something else."""
         own = type(self).expand is not BlockDescent.expand
-        if own or not problem.quadratic or problem.separable or not problem.modes:
+        if own or not problem.quadratic or not problem.modes:
             return {}
         first = problem.modes[0]
         if state.objective == np.inf and state.expansions[first] is None:
@@ -203,7 +203,8 @@ class BlockDescent(Solver):
         rows = np.arange(A.shape[0])
         if problem.separable:
             # rows that are done stay as they are, whatever the others still need
-            expansion = problem.expansion(state.points, mode)
+            lasting = state.expansions[mode] if problem.quadratic else None
+            expansion = lasting or problem.expansion(state.points, mode)
             left = problem.row_stationarity(state.points, mode, expansion)
             if state.objective < np.inf:  # in the first step all move: at W = 0 the measure may see nothing to gain
                 rows = np.flatnonzero(~(left <= max(state.tol, np.finfo(A.dtype).eps)))
@@ -284,8 +285,9 @@ def pays_in_single(problem: Problem) -> bool:
     """Whether an alternation on this problem takes much less time in single precision than in double."""
     data = problem.data
     large = data.dtype == np.float64 and LARGE <= data.n_nonzeros <= data.most_in_single
-    moderate = abs(sum(problem.exponents)) <= FAR and all(map(is_moderate, problem.structures))
-    return large and len(problem.modes) > 1 and moderate
+    if not large or len(problem.modes) == 1 or abs(sum(problem.exponents)) > FAR:
+        return False
+    return all(map(is_moderate, problem.structures))
 
 
 def is_moderate(structure: Structure) -> bool:
@@ -293,8 +295,8 @@ def is_moderate(structure: Structure) -> bool:
     entries = structure.elementwise
     if entries is None:
         return False
-    numbers = np.abs([entries.l1, entries.l2, *np.ravel(entries.lower), *np.ravel(entries.upper)])
-    return bool(np.max(numbers, where=np.isfinite(numbers), initial=0.0) <= 2.0**FAR)
+    sizes = map(np.abs, (entries.l1, entries.l2, entries.lower, entries.upper))
+    return all(np.max(size, where=np.isfinite(size), initial=0.0) <= 2.0**FAR for size in sizes)
 
 
 class Sweeps(NamedTuple):

@@ -53,8 +53,10 @@ class Elementwise(Structure):
     def __post_init__(self):
         for name in ("l1", "l2"):
             object.__setattr__(self, name, checked_weight(name, getattr(self, name)))
-        for name, none in (("lower", -np.inf), ("upper", np.inf)):
-            object.__setattr__(self, name, checked_bound(name, getattr(self, name), none))
+        lower = checked_bound("lower", self.lower, -np.inf)
+        whole = self.upper is self.lower and np.all(lower > -np.inf)
+        object.__setattr__(self, "upper", lower if whole else checked_bound("upper", self.upper, np.inf))
+        object.__setattr__(self, "lower", lower)
         if self.uniform and self.lower > self.upper:
             raise ValueError(f"lower={self.lower:g} is above upper={self.upper:g}: no value lies between them")
 
@@ -67,11 +69,18 @@ class Elementwise(Structure):
         return self.l2
 
     @property
+    def held(self):
+        """All entries have one value: known without a look at them, which are many where parts are given."""
+        return self.upper is self.lower
+
+    @property
     def fixed(self):
-        return bool(np.all(self.lower == self.upper))
+        return self.held or bool(np.all(self.lower == self.upper))
 
     @property
     def magnitudes(self):
+        if self.held:
+            return (float(np.max(np.abs(self.lower))),) * 2
         most = float(np.max(np.maximum(np.abs(self.lower), np.abs(self.upper))))
         least = float(np.max(np.maximum(np.maximum(self.lower, np.negative(self.upper)), 0.0)))
         return (most if self.binary else least), most
@@ -129,26 +138,38 @@ class Elementwise(Structure):
         return self.scale_free and not self.binary
 
     def bind(self, shape, transposed, name):
-        lower, upper = (
-            tall(bound, shape, transposed, missing, name)
-            for bound, missing in ((self.lower, -np.inf), (self.upper, np.inf))
-        )
+        lower = tall(self.lower, shape, transposed, -np.inf, name)
+        if self.held and np.all(lower > -np.inf):
+            return self.bounded(lower, lower)
+        upper = tall(self.upper, shape, transposed, np.inf, name)
         if np.any(lower > upper):
             raise ValueError(f"no value of {name} satisfies {self}: somewhere its lower bound is above its upper")
-        return Elementwise(lower, upper, self.l1, self.l2, self.binary)
+        return self.bounded(lower, upper)
+
+    def bounded(self, lower, upper, **weights):
+        """The same with other bounds, and weights, of which nothing has to be checked."""
+        other = object.__new__(Elementwise)
+        values = {"l1": self.l1, "l2": self.l2, "binary": self.binary} | weights
+        for name, value in ({"lower": lower, "upper": upper} | values).items():
+            object.__setattr__(other, name, value)
+        return other
+
+    def with_bounds(self, change, **weights):
+        """The same with both bounds changed alike."""
+        lower = change(self.lower)
+        return self.bounded(lower, lower if self.held else change(self.upper), **weights)
 
     def rescaled(self, exponent, objective_exponent):
         l1 = min(times_power(self.l1, exponent - objective_exponent), LARGEST_WEIGHT)
         l2 = min(times_power(self.l2, 2 * exponent - objective_exponent), LARGEST_WEIGHT)
-        return Elementwise(in_units(self.lower, exponent), in_units(self.upper, exponent), l1, l2, self.binary)
+        return self.with_bounds(lambda bound: in_units(bound, exponent), l1=l1, l2=l2)
 
     def rounded(self, kind):
         """With bounds rounded to this type, so that an entry can equal one."""
         if kind == np.float64:
             return self
         with np.errstate(over="ignore"):
-            lower, upper = (np.asarray(b, dtype=kind).astype(np.float64) for b in (self.lower, self.upper))
-        return Elementwise(lower, upper, self.l1, self.l2, self.binary)
+            return self.with_bounds(lambda bound: plain(np.asarray(bound, dtype=kind).astype(np.float64)))
 
     def box(self, A):
         """`(l1, lower, upper)` as kernels take them: in A's type, bounds with one row or one per row of A."""
@@ -192,12 +213,13 @@ class Elementwise(Structure):
         return None if self.binary else self
 
     def columns(self, indices):
-        lower, upper = (b if np.ndim(b) == 0 or b.shape[1] == 1 else b[:, indices] for b in (self.lower, self.upper))
-        return Elementwise(lower, upper, self.l1, self.l2, self.binary)
+        return self.with_bounds(
+            lambda bound: bound if np.ndim(bound) == 0 or bound.shape[1] == 1 else bound[:, indices]
+        )
 
     def bounds(self):
         """The bounds without the penalties."""
-        return Elementwise(self.lower, self.upper, binary=self.binary)
+        return self.bounded(self.lower, self.upper, l1=0.0, l2=0.0)
 
     def holding_zeros(self, A):
         """The same bounds where A is not 0, and 0 elsewhere; None where only the bounds themselves are allowed."""
@@ -408,6 +430,11 @@ def checked_weight(name, weight):
     return float(weight)
 
 
+def plain(bound):
+    """An array with no dimensions as a number."""
+    return bound if np.ndim(bound) else float(bound)
+
+
 def checked_bound(name, bound, missing):
     bound = np.array(bound, dtype=np.float64)
     if bound.ndim > 2:
@@ -416,7 +443,9 @@ def checked_bound(name, bound, missing):
         if np.isnan(bound):
             raise ValueError(f"{name} is NaN; a number that means no bound is {missing}")
         return float(bound)
-    bound[np.isnan(bound)] = missing
+    holes = np.isnan(bound)
+    if holes.any():
+        bound[holes] = missing
     return bound
 
 
