@@ -42,8 +42,8 @@ def part_norms(factors: Factors, symmetric: bool | str = False) -> np.ndarray:
     weight = diagonal_weight(symmetric)
     if weight == 1:
         values, powers = np.frexp([column_norms(A) for A in factors])
-        powers = powers.sum(axis=0)
-        return np.ldexp(np.prod(values, axis=0), powers - powers.max(initial=0))
+        values, powers = np.prod(values, axis=0), powers.sum(axis=0)
+        return np.ldexp(values, powers - max(powers[values > 0], default=0))
     squares = np.square(with_squares(factors[0]).astype(np.float64))
     return np.sqrt((squares * np.maximum(squares.sum(axis=0) - (1 - weight) * squares, 0)).sum(axis=0))
 
