@@ -94,7 +94,8 @@ def test_every_task_is_the_share_of_one_thread(n_threads):
         firsts, ends = team.shares(n_tasks, n_threads).T
         shared_out = [range(first, end) for first, end in zip(firsts, ends, strict=True)]
         assert [task for share in shared_out for task in share] == [*range(n_tasks)]
-        assert max(ends - firsts) - min(ends - firsts) <= 1
+        assert max(ends - firsts) - min((ends - firsts)[:n_tasks]) <= 1
+        assert np.all(ends[:n_tasks] > firsts[:n_tasks])  # threads that are woken first
 
 
 def test_no_rows_and_no_tasks():

@@ -108,7 +108,7 @@ def column_norms(A: np.ndarray) -> np.ndarray:
 
 def column_squares(A: np.ndarray) -> np.ndarray:
     """`|A[:, k]|^2` in double precision."""
-    chunks = threads.split_evenly(len(A), A.shape[1], threads.LIGHT_WORK)
+    chunks = threads.split_evenly(len(A), A.shape[1], threads.NUMPY_WORK)
     squares = threads.map_chunks(lambda i, j: np.einsum("ij,ij->j", A[i:j], A[i:j], dtype=np.float64), chunks)
     return np.asarray(threads.added(squares))
 

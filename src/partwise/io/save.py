@@ -95,6 +95,7 @@ def check(result: Result) -> None:
         "objectives": len(result.objectives) > 0 and not any(map(math.isnan, (*numbers, *result.objectives))),
         "certificate": len(about.violations) == len(shape) and not any(map(math.isnan, about.violations)),
         "tolerance": 0 <= about.tol < math.inf,
+        "relative error": result.relative_error >= 0,
         "zero components": all(0 <= k < result.rank for k in about.zero_components),
         "entries missing": 0 <= result.n_missing < math.prod(shape),
         "modes": as_stated(result.modes, shape) == result.modes,

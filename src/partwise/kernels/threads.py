@@ -23,10 +23,11 @@ from ..run import interrupts
 
 CHUNK_WORK = 500_000  # updates of one number below which a task is not worth handing to another thread
 LIGHT_WORK = 1 << 15  # the same where a number costs no more than to read and write it
+NUMPY_WORK = 100_000  # the same in functions of NumPy's, for threads that take longer to wake
 BLAS_WORK = 3_000_000  # the same for multiplications in a call of BLAS
 TILE_WORK = 1_000_000  # and in our own products of arrays
 MOST_TASKS = 128
-FIRSTS = 2048  # places where chunks may begin
+SOME = 2048  # of many rows
 ROUND = 16  # beyond so many tasks, whole multiples of it: of 17 on 16 cores all but one would wait for the last
 
 
@@ -107,16 +108,22 @@ def split_rows(
     indptr: np.ndarray, more: int, work: int = 1, least: int = CHUNK_WORK, most: int = MOST_TASKS
 ) -> list[int]:
     """The same for rows of `indptr[i + 1] - indptr[i]` entries, each of which costs `work`, and a row `more` of these
-    besides. Threads wait for it in every iteration, so of many rows only some may be the first of a chunk."""
+    besides. Threads wait for it in every iteration, so of many rows it looks at some, and then at those between two."""
     n_rows = indptr.size - 1
     whole = int(indptr[-1] - indptr[0]) + more * n_rows
     count = pieces(whole * work, least, most)
     if count == 1:
         return [0, n_rows]
-    firsts = np.arange(0, n_rows + 1, max(1, n_rows // FIRSTS))
-    firsts[-1] = n_rows
     shares = indptr[0] + np.arange(count + 1) * whole / count
-    return firsts[(indptr[firsts] + more * firsts).searchsorted(shares)].tolist()
+    step = max(1, n_rows // SOME)
+    some = np.arange(0, n_rows + step, step).clip(max=n_rows)
+    found = (indptr[some] + more * some).searchsorted(shares)
+    if step == 1:
+        return some[found].tolist()
+    before = some[found - 1].clip(max=n_rows - 1)
+    between = (before[:, None] + np.arange(step + 1)).clip(max=n_rows)
+    short = indptr[between] + more * between < shares[:, None]
+    return [0, *(before + short.sum(axis=1)).tolist()[1:]]
 
 
 def added(sums: list[np.ndarray]) -> np.ndarray:

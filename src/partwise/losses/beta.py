@@ -135,8 +135,8 @@ class Divergence(Loss):
         if beta == 1:
             return scipy.special.xlogy(X, X / Y) - X + Y
         if beta == 0:
-            ratio = X / Y
-            return ratio - np.log(ratio) - 1
+            ratio, beyond = X / Y, X / Y - 1
+            return beyond - np.where(ratio < 1 / 2, np.log(ratio), np.log1p(np.maximum(beyond, -1 / 2)))
         if abs(beta - 1) < NEAR:
             ratio = X / Y
             return Y**beta * (ratio * power_less_one(ratio, beta - 1) - (ratio - 1)) / beta

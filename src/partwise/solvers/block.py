@@ -285,7 +285,7 @@ def pays_in_single(problem: Problem) -> bool:
     """Whether an alternation on this problem takes much less time in single precision than in double."""
     data = problem.data
     large = data.dtype == np.float64 and LARGE <= data.n_nonzeros <= data.most_in_single
-    if not large or len(problem.modes) == 1 or abs(sum(problem.exponents)) > FAR:
+    if not large or len(problem.modes) < 2 or abs(sum(problem.exponents)) > FAR:
         return False
     return all(map(is_moderate, problem.structures))
 

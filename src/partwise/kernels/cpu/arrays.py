@@ -47,7 +47,7 @@ def filled(shape, dtype, fill):
     """A new array by tasks: `fill(start, stop, rows)` writes to its rows from `start` to `stop`. New memory takes
     longer to come than to be written to, and comes to several threads at once."""
     out = np.empty(shape, dtype)
-    boundaries = threads.split_evenly(*shape, threads.LIGHT_WORK)
+    boundaries = threads.split_evenly(*shape, threads.NUMPY_WORK)
     threads.map_chunks(lambda start, stop: fill(start, stop, out[start:stop]), boundaries)
     return out
 
@@ -97,13 +97,13 @@ def columns(A, chosen, scales=None):
 
 def column_sums(A):
     """In double precision, (rank,)."""
-    chunks = threads.split_evenly(*A.shape, threads.LIGHT_WORK)
+    chunks = threads.split_evenly(*A.shape, threads.NUMPY_WORK)
     return threads.added(threads.map_chunks(lambda i, j: A[i:j].sum(axis=0, dtype=np.float64), chunks))
 
 
 def column_extremes(A):
     """Smallest and largest entry of each column, (rank,) each."""
-    chunks = threads.split_evenly(*A.shape, threads.LIGHT_WORK)
+    chunks = threads.split_evenly(*A.shape, threads.NUMPY_WORK)
     found = threads.map_chunks(lambda i, j: (folded(np.min, A[i:j]), folded(np.max, A[i:j])), chunks)
     lowest, highest = zip(*found, strict=True)
     return np.min(lowest, axis=0), np.max(highest, axis=0)

@@ -91,7 +91,7 @@ def all_finite(values):
             return float(values[start:stop].sum())
 
     # rows of an array, since a view of it by entries may be a copy
-    chunks = threads.split_evenly(len(values), values.size // max(len(values), 1), threads.LIGHT_WORK)
+    chunks = threads.split_evenly(len(values), values.size // max(len(values), 1), threads.NUMPY_WORK)
     return math.isfinite(sum(threads.map_chunks(task, chunks)))
 
 

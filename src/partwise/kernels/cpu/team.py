@@ -3,7 +3,7 @@ task may take less.
 
 A team has a record, words of memory that its threads share (`calls.py`). The caller puts a kernel and its arguments
 there and says how many tasks are left; whoever takes one away from that number may do one. Each thread begins with its
-own share of them, the same rows of a factor in every kernel, and helps the others then. Helpers watch the number
+own share of them, about the same rows of a factor in every kernel, and helps the others then. Helpers watch the number
 for a moment after they have run out of tasks, since the next kernel often comes soon, and then go to sleep. They wake
 each other: the caller some, and each of these some more.
 """
@@ -46,8 +46,9 @@ def _help(record: int, number: int) -> None:
 
 @cache
 def shares(n_tasks: int, count: int) -> np.ndarray:
-    """Of each of so many threads: the first of its tasks, and the first of the next thread's."""
-    ends = np.arange(count + 1) * n_tasks // count
+    """Of each of so many threads: the first of its tasks, and the first of the next thread's. Where there are fewer
+    tasks than threads they are those of the first threads, which are woken."""
+    ends = np.minimum(np.arange(count + 1), n_tasks) * n_tasks // min(count, n_tasks)
     return np.stack([ends[:-1], ends[1:]], axis=1)
 
 
