@@ -1,5 +1,7 @@
 """Starts: feasible, of the right size, and right where a right answer is known."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -110,14 +112,28 @@ def test_given_factors_are_checked_against_their_number():
         init.Given((given[0], given[2], given[1]))(tensor_problem(), np.random.RandomState(0))
 
 
-def test_a_start_of_other_shapes_is_refused():
-    class Wide(init.Init):
-        name = "wide"
+class Own(init.Init):
+    name = "own"
 
-        def raw(self, problem, rng):
-            return tuple(np.ones((dim + 1, problem.rank)) for dim in problem.data.shape)
+    def __init__(self, factors):
+        self.factors = factors
 
-    for store in (np.asarray, sparse.csr_array):
-        problem = pose(as_data(store(make_parts(30, 20, 3, random_state=0).X)), Frobenius(), (s.NonNegative(),) * 2, 3)
-        with pytest.raises(ValueError, match=r"\(31, 3\) and \(21, 3\).* have to be \(30, 3\) and \(20, 3\)"):
-            Wide()(problem, np.random.RandomState(0))
+    def raw(self, problem, rng):
+        return self.factors
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_a_start_of_other_shapes_is_refused(store):
+    problem = pose(as_data(store(make_parts(30, 20, 3, random_state=0).X)), Frobenius(), (s.NonNegative(),) * 2, 3)
+    made = {
+        "factors of shapes (31, 3) and (21, 3)": (np.ones((31, 3)), np.ones((21, 3))),
+        "factors of shapes (30, 3)": [np.ones((30, 3))],
+        "factors of shapes () and ()": (None, None),
+        "NoneType": None,
+        "ndarray": np.ones((30, 3)),
+    }
+    for told, factors in made.items():
+        with pytest.raises(ValueError, match=re.escape(f"init='own' made {told}; for X of shape (30, 20) and rank 3")):
+            Own(factors)(problem, np.random.RandomState(0))
+    lists = Own((np.ones((30, 3)).tolist(), np.full((20, 3), 2).tolist()))(problem, np.random.RandomState(0))
+    assert [A.dtype for A in lists] == [np.float64] * 2 and np.all(lists[1] == 2)

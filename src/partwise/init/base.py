@@ -1,6 +1,7 @@
 """The contract of an initialisation, and the one that takes what the user gives."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,14 +65,19 @@ class Init(ABC):
             raise ValueError(
                 f"init='{self.name}' needs structures that act entry by entry, got {tied[0]}. Use init='random'."
             )
-        factors: Factors = [A.astype(problem.data.dtype, copy=False) for A in self.raw(problem, rng)]
+        raw = self.raw(problem, rng)
         needed = [(dim, problem.rank) for dim in problem.data.shape]
-        if [A.shape for A in factors] != needed:
+        shapes = [np.shape(A) for A in raw] if isinstance(raw, Sequence) else type(raw).__name__
+        if shapes != needed:
+            made = f"factors of shapes {listed(map(str, shapes))}" if isinstance(shapes, list) else shapes
             raise ValueError(
-                f"init='{self.name}' made factors of shapes {listed(str(A.shape) for A in factors)}; for X of shape "
-                f"{problem.data.shape} and rank {problem.rank} they have to be {listed(map(str, needed))}"
+                f"init='{self.name}' made {made}; for X of shape {problem.data.shape} and rank {problem.rank} "
+                f"it has to make a tuple of factors of shapes {listed(map(str, needed))}"
             )
-        factors = problem.with_norms(factors)
+        kind = problem.data.dtype
+        factors = problem.with_norms(
+            [A.astype(kind, copy=False) if hasattr(A, "astype") else np.array(A, kind) for A in raw]
+        )
         if not problem.data.complete:  # nothing is known of these rows, and nothing is claimed
             silent = map(problem.data.unobserved, range(len(factors)))
             factors = [np.where(rows[:, None], A.dtype.type(0), A) for rows, A in zip(silent, factors, strict=True)]
