@@ -65,24 +65,25 @@ class Init(ABC):
             raise ValueError(
                 f"init='{self.name}' needs structures that act entry by entry, got {tied[0]}. Use init='random'."
             )
-        raw = self.raw(problem, rng)
-        needed = [(dim, problem.rank) for dim in problem.data.shape]
-        shapes = [np.shape(A) for A in raw] if isinstance(raw, Sequence) else type(raw).__name__
-        if shapes != needed:
-            made = f"factors of shapes {listed(map(str, shapes))}" if isinstance(shapes, list) else shapes
-            raise ValueError(
-                f"init='{self.name}' made {made}; for X of shape {problem.data.shape} and rank {problem.rank} "
-                f"it has to make a tuple of factors of shapes {listed(map(str, needed))}"
-            )
-        kind = problem.data.dtype
-        factors = problem.with_norms(
-            [A.astype(kind, copy=False) if hasattr(A, "astype") else np.array(A, kind) for A in raw]
-        )
+        factors = problem.with_norms(self.checked(self.raw(problem, rng), problem))
         if not problem.data.complete:  # nothing is known of these rows, and nothing is claimed
             silent = map(problem.data.unobserved, range(len(factors)))
             factors = [np.where(rows[:, None], A.dtype.type(0), A) for rows, A in zip(silent, factors, strict=True)]
         feasible = (structure.nearest(A, 0.0) for structure, A in zip(problem.structures, factors, strict=True))
         return problem.tied(tuple(problem.data.spread(A, mode) for mode, A in enumerate(feasible)))
+
+    def checked(self, made: Factors, problem: Problem) -> Factors:
+        """What `raw` returned, which may be anything, in the type of X."""
+        needed = [(dim, problem.rank) for dim in problem.data.shape]
+        shapes = [np.shape(A) for A in made] if isinstance(made, Sequence) else type(made).__name__
+        if shapes != needed:
+            told = f"factors of shapes {listed(map(str, shapes))}" if isinstance(shapes, list) else shapes
+            raise ValueError(
+                f"init='{self.name}' made {told}; for X of shape {problem.data.shape} and rank {problem.rank} "
+                f"it has to make a tuple of factors of shapes {listed(map(str, needed))}"
+            )
+        kind = problem.data.dtype
+        return [A.astype(kind, copy=False) if hasattr(A, "astype") else np.array(A, kind) for A in made]
 
 
 @dataclass(frozen=True, eq=False)

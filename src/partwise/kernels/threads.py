@@ -27,7 +27,7 @@ NUMPY_WORK = 100_000  # the same in functions of NumPy's, for threads that take 
 BLAS_WORK = 3_000_000  # the same for multiplications in a call of BLAS
 TILE_WORK = 1_000_000  # and in our own products of arrays
 MOST_TASKS = 128
-SOME = 2048  # of many rows
+SAMPLED = 2048  # rows that are looked at first, where there are many
 ROUND = 16  # beyond so many tasks, whole multiples of it: of 17 on 16 cores all but one would wait for the last
 
 
@@ -115,12 +115,12 @@ def split_rows(
     if count == 1:
         return [0, n_rows]
     shares = indptr[0] + np.arange(count + 1) * whole / count
-    step = max(1, n_rows // SOME)
-    some = np.arange(0, n_rows + step, step).clip(max=n_rows)
-    found = (indptr[some] + more * some).searchsorted(shares)
+    step = max(1, n_rows // SAMPLED)
+    sampled = np.arange(0, n_rows + step, step).clip(max=n_rows)
+    found = (indptr[sampled] + more * sampled).searchsorted(shares)
     if step == 1:
-        return some[found].tolist()
-    before = some[found - 1].clip(max=n_rows - 1)
+        return sampled[found].tolist()
+    before = sampled[found - 1].clip(max=n_rows - 1)
     between = (before[:, None] + np.arange(step + 1)).clip(max=n_rows)
     short = indptr[between] + more * between < shares[:, None]
     return [0, *(before + short.sum(axis=1)).tolist()[1:]]

@@ -70,7 +70,7 @@ class Elementwise(Structure):
 
     @property
     def held(self):
-        """All entries have one value: known without a look at them, which are many where parts are given."""
+        """Both bounds are one array, or number: no entry may move. Known without a look at entries, which are many."""
         return self.upper is self.lower
 
     @property
@@ -169,7 +169,7 @@ class Elementwise(Structure):
         if kind == np.float64:
             return self
         with np.errstate(over="ignore"):
-            return self.with_bounds(lambda bound: plain(np.asarray(bound, dtype=kind).astype(np.float64)))
+            return self.with_bounds(lambda bound: np.asarray(bound, dtype=kind).astype(np.float64)[()])
 
     def box(self, A):
         """`(l1, lower, upper)` as kernels take them: in A's type, bounds with one row or one per row of A."""
@@ -428,11 +428,6 @@ def checked_weight(name, weight):
     if not is_number(weight) or not 0 <= weight < np.inf:
         raise ValueError(f"the {name} weight must be a finite number >= 0, got {weight!r}")
     return float(weight)
-
-
-def plain(bound):
-    """An array with no dimensions as a number."""
-    return bound if np.ndim(bound) else float(bound)
 
 
 def checked_bound(name, bound, missing):
