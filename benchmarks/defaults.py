@@ -21,7 +21,13 @@ from .pages import ROOT, table
 from .runs import Outcome, Table, Task, values
 from .scale import sized
 
-LOSSES = {"least squares": {}, "KL": {"beta_loss": "kullback-leibler"}, "Itakura-Saito": {"beta_loss": "itakura-saito"}}
+LOSSES = {
+    "least squares": {},
+    "KL": {"beta_loss": "kullback-leibler"},
+    "Itakura-Saito": {"beta_loss": "itakura-saito"},
+    "beta = 0.5": {"beta_loss": 0.5},
+    "beta = 1.5": {"beta_loss": 1.5},
+}
 SIDES: dict[str, type] = {"scikit-learn": sklearn.decomposition.NMF, "partwise": pw.NMF}
 
 
@@ -53,6 +59,8 @@ ROWS = [
     Row("classic3", "KL", lambda: data.counts("classic3"), 20),
     Row("pbmc3k", "KL", lambda: data.counts("pbmc3k"), 10, 1),
     Row("spectrogram", "Itakura-Saito", lambda: data.power("fevotte_spectrogram"), 10),
+    Row("spectrogram", "beta = 0.5", lambda: data.power("fevotte_spectrogram"), 10),
+    Row("cbcl", "beta = 1.5", lambda: data.counts("cbcl"), 49),
 ]
 HEADER = [
     "data",

@@ -12,6 +12,8 @@ from scipy import sparse
 import partwise as pw
 from partwise import structures as s
 from partwise.cli import main
+from partwise.data import as_data
+from partwise.problem import pose
 from partwise.registry import resolve
 
 from .covering import EACH, PAIRS
@@ -41,6 +43,20 @@ def test_a_number_that_is_one_but_for_rounding_is_that(beta):
 def test_a_loss_that_is_none(name):
     with pytest.raises((ValueError, TypeError), match="loss"):
         resolve("loss", name)
+
+
+@pytest.mark.parametrize("beta", [-1, 0, 0.3, 0.5, 0.99, 1, 1.01, 1.5, 1.9, 2.5, 3])
+def test_a_divergence_near_an_exact_fit_has_its_digits(beta):
+    """By its series in `d = x / y - 1`: `y^beta (d^2 / 2 + (beta - 2) d^3 / 6 + ...)`."""
+    rng = np.random.default_rng(1)
+    W, H, d = rng.gamma(1, size=(30, 1)) + 0.1, rng.gamma(1, size=(1, 20)) + 0.1, 1e-5 * rng.normal(size=(30, 20))
+    close = (W @ H) * (1 + d)
+    d = close / (W @ H) - 1
+    expected = ((W @ H) ** beta * (d**2 / 2 + (beta - 2) * d**3 / 6)).sum()
+    loss = pw.losses.Beta(beta)
+    assert loss.value(close, W @ H) == pytest.approx(expected, rel=1e-8)
+    posed = pose(as_data(close), loss, (s.NonNegative(), s.NonNegative()), 1)
+    assert posed.objective((W, H.T)) == pytest.approx(expected, rel=1e-8)
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@ Computation 23(9). Least squares, Kullback-Leibler and Itakura-Saito are the mem
 
     d(x, y) = x^beta / (beta (beta - 1)) + y^beta / beta - x y^(beta - 1) / (beta - 1)
 
-and its limits at beta = 1 and beta = 0. Near these the terms are large and cancel; with r = x / y it is also
+and its limits at beta = 1 and beta = 0. Near these, and near an exact fit, the terms cancel; with r = x / y it is also
 
     y^beta (r (r^(beta - 1) - 1) / (beta - 1) - (r - 1)) / beta  =  y^beta ((r - 1) - (r^beta - 1) / beta) / (1 - beta),
 
@@ -40,7 +40,6 @@ UPDATES = {
 }
 FLOOR = 2.0**-40  # a model below this share of an entry of X counts as this share of it
 SMALLEST = 2.0**-200  # where x = 0 too
-NEAR = 0.25  # to 0 or 1: a beta for which terms cancel more than need be
 ROUNDING = 2.0**-50  # a beta so near to 0, 1 or 2 is that
 
 
@@ -137,14 +136,10 @@ class Divergence(Loss):
         if beta == 0:
             ratio, beyond = X / Y, X / Y - 1
             return beyond - np.where(ratio < 1 / 2, np.log(ratio), np.log1p(np.maximum(beyond, -1 / 2)))
-        if abs(beta - 1) < NEAR:
-            ratio = X / Y
-            return Y**beta * (ratio * power_less_one(ratio, beta - 1) - (ratio - 1)) / beta
-        if abs(beta) < NEAR:
-            ratio = X / Y
+        ratio = X / Y
+        if beta < 0.5:
             return Y**beta * ((ratio - 1) - power_less_one(ratio, beta)) / (1 - beta)
-        own = np.power(X, beta, out=np.zeros_like(X), where=X > 0) / (beta * (beta - 1))
-        return own + Y**beta / beta - X * Y ** (beta - 1) / (beta - 1)
+        return Y**beta * (ratio * power_less_one(ratio, beta - 1) - (ratio - 1)) / beta
 
     def gradient(self, X, Y):
         Y = self.floored(X, Y)
@@ -233,7 +228,7 @@ class Divergence(Loss):
         return 1 / (highest - lowest)
 
     def floored(self, X, Y):
-        return Y if self.beta >= 2 else np.maximum(Y, FLOOR * X + Y.dtype.type(max(SMALLEST, np.finfo(Y.dtype).tiny)))
+        return Y if self.quadratic else np.maximum(Y, FLOOR * X + Y.dtype.type(max(SMALLEST, np.finfo(Y.dtype).tiny)))
 
 
 def row_equations(data, factors) -> tuple[np.ndarray, ...]:

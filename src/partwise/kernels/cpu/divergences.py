@@ -5,11 +5,13 @@ import math
 
 import numpy as np
 
-from ...losses.beta import NEAR
 from .base import helper
 from .simd import FLOOR, HUGE, TINY, bits_of, number_of
 
 LN2 = math.log(2)
+WHOLE = 1.5 * 2.0**52  # added to a number that is much smaller, leaves it rounded in the last bits
+WHOLE_BITS = int(np.float64(WHOLE).view(np.int64))
+LOWEST, HIGHEST = -708.0, 709.0  # powers of e that are numbers
 TOGETHER = 512  # numbers between 1/sqrt 2 and sqrt 2 whose product is a number
 ROOT_OF_HALF = 0x3FE6A09E667F3BCD  # the bits of 1/sqrt 2
 CLOSE = 1e-6  # a mean divergence in which the rounding of such a product shows
@@ -35,6 +37,22 @@ def logarithm(x):
     series = 1 / 9 + s * (1 / 11 + s * (1 / 13 + s * (1 / 15 + s * series)))
     series = 1 + s * (1 / 3 + s * (1 / 5 + s * (1 / 7 + s * series)))
     return exponent * LN2 + 2 * f * series
+
+
+@helper
+def exponential(t):
+    """`e^t` and `e^t - 1`, in code that works on vectors: `e^t = 2^n e^r`, |r| <= log(2) / 2, by its series; beyond the
+    range of double precision held."""
+    t = min(max(t, LOWEST), HIGHEST)
+    n = bits_of(t * (1 / LN2) + WHOLE) - WHOLE_BITS
+    r = t - np.float64(n) * LN2
+    series = 1 / 39916800 + r * (1 / 479001600 + r * (1 / 6227020800))
+    series = 1 / 40320 + r * (1 / 362880 + r * (1 / 3628800 + r * series))
+    series = 1 / 120 + r * (1 / 720 + r * (1 / 5040 + r * series))
+    series = r + r * r * (1 / 2 + r * (1 / 6 + r * (1 / 24 + r * series)))
+    scale = number_of((n + 1023) << 52)
+    power = scale * series + scale
+    return power, series if n == 0 else power - 1  # compiled code may add in another order, and lose small numbers
 
 
 @helper
@@ -64,6 +82,23 @@ def itakura_saito(x, y, start, stop):
 
 
 @helper
+def power_divergence(x, y, n, beta):
+    """`sum d(x, y)` for other betas, from the ratio r of entry and model: of the two forms in `losses/beta.py` the one
+    that does not divide by almost nothing. Near an exact fit r - 1 has all its digits, and so has what is made of it."""
+    total, tiny, low = 0.0, SMALL, beta < 0.5
+    power = beta if low else beta - 1
+    for j in range(n):
+        a = np.float64(x[j])
+        b = max(np.float64(y[j]), FLOOR * a + tiny)
+        r = a / b
+        _, less_one = exponential(power * logarithm(r + tiny))
+        less_one = (less_one if a > 0 else -1.0) / power
+        size, _ = exponential(beta * logarithm(b))
+        total += size * ((r - 1 - less_one) / (1 - beta) if low else (r * less_one - (r - 1)) / beta)
+    return total
+
+
+@helper
 def divergence(x, y, n, loss):
     """`sum d(x, y)` over n entries, but for the linear term of KL, in double precision."""
     total, tiny, beta, delta = 0.0, SMALL, loss.beta, loss.delta
@@ -84,20 +119,8 @@ def divergence(x, y, n, loss):
         for j in range(n):
             difference = np.float64(x[j]) - np.float64(y[j])
             total += difference * difference / 2
-    elif min(abs(beta), abs(beta - 1)) < NEAR:
-        power = beta if abs(beta) < NEAR else beta - 1
-        for j in range(n):
-            a = np.float64(x[j])
-            b = max(np.float64(y[j]), FLOOR * a + tiny)
-            r = a / b
-            less_one = (math.expm1(power * math.log(r)) if a > 0 else -1.0) / power
-            total += b**beta * ((r - 1 - less_one) / (1 - beta) if power == beta else (r * less_one - (r - 1)) / beta)
     else:
-        for j in range(n):
-            a = np.float64(x[j])
-            b = max(np.float64(y[j]), FLOOR * a + tiny)
-            part = a**beta / (beta * (beta - 1)) if a > 0 else 0.0
-            total += part + b**beta / beta - a * b ** (beta - 1) / (beta - 1)
+        total = power_divergence(x, y, n, beta)
     return total
 
 
@@ -141,7 +164,7 @@ def split(x, y, n, length, loss, minus, plus, second):
         convex, own = max(beta - 1, 0.0), max(2 - beta, 0.0)
         for j in range(n):
             b = np.float64(max(y[j], floor * x[j] + tiny))
-            power = b ** (beta - 2)
+            power, _ = exponential((beta - 2) * logarithm(b))
             plus[j] = min(power * b, np.float64(huge))
             minus[j] = min(power * x[j], np.float64(huge))
             second[j] = min(power * (convex + own * x[j] / b), np.float64(huge))
