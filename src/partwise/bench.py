@@ -1,8 +1,9 @@
 """A race against scikit-learn: from the same start, who gets to the same objective first.
 
-Both sides run step by step in one process, on the same cores; the objective of each step is `Problem.objective`, and its
-time that of a second run, in which nothing is computed between the steps. The target is scikit-learn's objective after 200 iterations of its solver "cd", or of "mu" where the
-loss is not least squares, or a relative squared error given in advance.
+Both sides run step by step in one process, on the same cores; the objective of a step is `Problem.objective`, and its
+time that of a second run, in which nothing is computed between steps. The target is scikit-learn's objective after 200
+iterations of its solver "cd", or of "mu" where the loss is not least squares, or a relative squared error given in
+advance.
 """
 
 from __future__ import annotations

@@ -73,6 +73,9 @@ class Wanted(NamedTuple):
     losses: bool = False
 
 
+CURVATURE = Wanted()
+
+
 class Box(NamedTuple):
     """What holds of the entries of a factor: the weight of `|a|`, and bounds, (dim, rank) or one row for all."""
 

@@ -19,7 +19,7 @@ import scipy
 
 from .. import kernels
 from ..checks import is_number
-from ..kernels.records import EntryLoss, Wanted
+from ..kernels.records import CURVATURE, EntryLoss, Wanted
 from .base import Loss
 from .expansions import (
     OwnGrams,
@@ -172,14 +172,15 @@ class Divergence(Loss):
             return normal_equations(data, factors, mode, structure.ridge)
         return self.tangent(data, factors, mode, structure.ridge)[0]
 
-    def tangent(self, data, factors, mode, ridge, *, losses=False):
-        """The loss around the factors, and where they are asked for the losses of the rows."""
-        A, wanted = factors[mode], Wanted(losses=losses)
-        (minus, plus, curvature, *more), _ = data.map(kernels.of(A).expansion, factors, mode, self.of_entry, wanted)
+    def tangent(self, data, factors, mode, ridge, wanted=CURVATURE):
+        """The loss around the factors, and the losses of the rows: what is not wanted is None."""
+        A = factors[mode]
+        (minus, plus, *more), _ = data.map(kernels.of(A).expansion, factors, mode, self.of_entry, wanted)
+        curvature, losses = (more.pop(0) if asked else None for asked in wanted)
         if ridge:
             plus = kernels.of(A).plus_scaled(plus, ridge, A)
-            curvature = kernels.of(A).plus_number(curvature, ridge)
-        return Tangent(minus, plus, curvature), *more
+            curvature = kernels.of(A).plus_number(curvature, ridge) if wanted.curvature else None
+        return Tangent(minus, plus, curvature), losses
 
     def share(self, data, factors, complete, curved=False):
         """What some rows of X, with their rows of W, say of the loss as a function of H: arrays of double precision

@@ -185,17 +185,25 @@ class BlockDescent(Solver):
         for mode in modes[:-1]:
             self.descend(problem, mode, state)
             self.advance(state, mode)
-        fit = self.descend(problem, last, state).fit
-        if fit is None:
-            fit = problem.fit(state.points, last, state.expansions[last])
-        # the points are feasible, all but the last extrapolated: together they are the candidate
-        objective = fit + problem.penalty(state.points)
+        # the points are feasible, all extrapolated, the last one where the solver looks ahead: together they are the
+        # candidate
+        objective = self.reached(problem, state, self.descend(problem, last, state)) + problem.penalty(state.points)
         if objective <= state.objective or state.beta == 0:
             self.accept(problem, state, objective)
         else:
             retreat(state)
             state.stationarity[:] = known  # what was seen on the way speaks of points that are given up
         return Step(state.factors, state.objective, largest(state.stationarity))
+
+    def looks_ahead(self, problem: Problem) -> bool:
+        """Whether a step is judged where the next one begins, all factors extrapolated: the loss there may come with
+        what the next update needs."""
+        return False
+
+    def reached(self, problem: Problem, state: State, update: Update) -> float:
+        """The loss of the candidate, after the update of the last factor."""
+        last = problem.modes[-1]
+        return problem.fit(state.points, last, state.expansions[last]) if update.fit is None else update.fit
 
     def descend(self, problem: Problem, mode: int, state: State) -> Update:
         """Update one factor; what is known of the objective in the others is then stale."""
@@ -232,9 +240,9 @@ class BlockDescent(Solver):
             state.points[mode] = self.beyond(new, old, state.beta, state.boxes[mode])
 
     def accept(self, problem: Problem, state: State, objective: float) -> None:
-        state.factors = tuple(state.points)
-        state.objective = objective
-        self.advance(state, problem.modes[-1])
+        state.factors, state.objective = tuple(state.points), objective
+        if not self.looks_ahead(problem):
+            self.advance(state, problem.modes[-1])
         if state.momentum:
             state.momentum.succeed()
 

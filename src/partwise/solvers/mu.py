@@ -2,15 +2,23 @@
 Computation 23(9); with extrapolation, Hien, Leplat and Gillis (2024), block majorization minimization."""
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import kernels
+from ..kernels.records import Wanted
 from ..problem import Factors, Problem
-from .block import BlockDescent, Update
+from .block import BlockDescent, Momentum, State, Update
 
 NOTHING = 2.0**-120  # an entry below this share of the largest in its column is 0
 LITTLE = 2.0**-10  # of the mean of a column: what zeros of a start become
+EVERY = 10  # iterations: how often stationarity is measured, for which second derivatives take two products of eight
+
+
+@dataclass
+class MUState(State):
+    unmeasured: int = 0  # iterations since stationarity was measured
 
 
 @dataclass(frozen=True)
@@ -18,6 +26,9 @@ class MU(BlockDescent):
     """`A <- A * (minus / (plus + l1))^gamma`, within the bounds, `plus - minus` being the gradient. Zeros stay zeros.
 
     gamma is 1 for 1 <= beta <= 2, or what makes the objective fall for sure elsewhere.
+
+    Where there are no normal equations, the objective is that of the points at which the next iteration begins,
+    extrapolated ones too: it comes with the slopes that the next update needs.
 
     Parameters
     ----------
@@ -37,6 +48,7 @@ class MU(BlockDescent):
     extrapolate: bool = False
 
     kernels = ("mu", "extrapolate", "lifted", "minimum", "scaled")
+    states: ClassVar[tuple[type, ...]] = (MUState, Momentum)
 
     def supports(self, problem):
         if why := super().supports(problem):
@@ -55,12 +67,33 @@ class MU(BlockDescent):
         return 0.5, "multiplicative updates with extrapolation"
 
     def init(self, problem, factors, tol, rng):
-        state = super().init(problem, factors, tol, rng)
+        state = MUState(**vars(super().init(problem, factors, tol, rng)))
         if self.extrapolate and any(has_zeros(factors[mode]) for mode in problem.modes):
             points = [lifted(problem, factors, mode) if mode in problem.modes else A for mode, A in enumerate(factors)]
             if problem.objective(points) < problem.objective(factors):
                 state.points[:] = points
         return state
+
+    def looks_ahead(self, problem):
+        return not problem.quadratic and not problem.separable
+
+    def expand(self, problem, mode, state):
+        return self.look(problem, mode, state)[0] if self.looks_ahead(problem) else super().expand(problem, mode, state)
+
+    def look(self, problem: Problem, mode: int, state: MUState, losses: bool = False) -> tuple:
+        """The loss around the points, as far as the next update needs it, and of each row."""
+        loss: Any = problem.loss  # a Divergence
+        wanted = Wanted(curvature=state.unmeasured == 0, losses=losses)
+        return loss.tangent(problem.data, state.points, mode, problem.structures[mode].ridge, wanted)
+
+    def reached(self, problem, state, update):
+        if not self.looks_ahead(problem):
+            return super().reached(problem, state, update)
+        first, last = problem.modes[0], problem.modes[-1]
+        self.advance(state, last)
+        state.unmeasured = (state.unmeasured + 1) % EVERY
+        state.expansions[first], losses = self.look(problem, first, state, losses=True)
+        return float(losses.sum())
 
     def update(self, problem, mode, state, rows):
         A, expansion, structure = state.points[mode], state.expansions[mode], problem.structures[mode]
@@ -70,7 +103,10 @@ class MU(BlockDescent):
         largest = kernels.of(A).column_extremes(A)[1]
         least = ((0.0 if problem.separable else NOTHING) * largest).astype(A.dtype)
         factor = kernels.of(A).mu(A, plus, minus, power, least, state.boxes[mode], rows)
-        return Update(factor, problem.relative_gain(structure.gains(A, *expansion.slopes(A))))
+        slope, curvature = expansion.slopes(A)
+        if curvature is None:
+            return Update(factor, state.stationarity[mode])
+        return Update(factor, problem.relative_gain(structure.gains(A, slope, curvature)))
 
     def beyond(self, new, old, beta, box):
         return super().beyond(new, kernels.of(new).minimum(new, old), beta, box)

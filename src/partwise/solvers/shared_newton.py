@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from .. import kernels
-from ..kernels.records import Box, Chosen, EntryLoss, RowScales
+from ..kernels.records import Box, Chosen, EntryLoss, RowScales, Wanted
 from ..losses.expansions import SecondOrder
 from ..problem import Factors, Problem, largest
 from ..structures import Structure
@@ -122,14 +122,15 @@ class SharedNewton(Newton):
             self.give_up(state, first, known)
         return Step(state.factors, state.objective, largest(state.stationarity))
 
+    def looks_ahead(self, problem):
+        return not problem.separable
+
     def accept(self, problem, state, objective):
-        state.factors, state.objective = tuple(state.points), objective
+        super().accept(problem, state, objective)
         if state.careful:
             state.careful -= 1
         else:
             state.patience = max(state.patience - 1, CAREFUL)
-        if state.momentum:
-            state.momentum.succeed()
 
     def give_up(self, state: SharedState, first: int, known: tuple) -> None:
         """Go back to where the step began, of which this much is known. The next one does not extrapolate; where that
@@ -143,8 +144,7 @@ class SharedNewton(Newton):
         """The loss around the points in one factor, for the next update; and of each row, where that is asked for."""
         given = problem.data, state.points, mode, problem.structures[mode].ridge
         loss: Any = problem.loss  # a Divergence
-        state.expansions[mode], *more = loss.tangent(*given, losses=losses)
-        state.losses[mode] = more[0] if losses else None
+        state.expansions[mode], state.losses[mode] = loss.tangent(*given, Wanted(losses=losses))
 
     def update(self, problem, mode, state, rows):
         if problem.separable:

@@ -98,7 +98,7 @@ def columns(A, chosen, scales=None):
 def column_sums(A):
     """In double precision, (rank,)."""
     chunks = threads.split_evenly(*A.shape, threads.NUMPY_WORK)
-    return threads.added(threads.map_chunks(lambda i, j: A[i:j].sum(axis=0, dtype=np.float64), chunks))
+    return threads.added(threads.map_chunks(lambda i, j: np.add.reduce(A[i:j], 0, np.float64), chunks))
 
 
 def column_extremes(A):

@@ -84,7 +84,7 @@ def itakura_saito(x, y, start, stop):
 @helper
 def power_divergence(x, y, n, beta):
     """`sum d(x, y)` for other betas, from the ratio r of entry and model: of the two forms in `losses/beta.py` the one
-    that does not divide by almost nothing. Near an exact fit r - 1 has all its digits, and so has what is made of it."""
+    that does not divide by almost nothing. Near an exact fit r - 1 has all its digits, and so has the sum."""
     total, tiny, low = 0.0, SMALL, beta < 0.5
     power = beta if low else beta - 1
     for j in range(n):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import threads
-from ..records import Wanted
+from ..records import CURVATURE
 from .base import aligned, compiled
 from .divergences import divergence, split
 from .panels import counts_by_itself, panel_of, tasks
@@ -32,7 +32,6 @@ from .team import mapped, over, per_task
 IN_CACHE = 1 << 19  # numbers in the arrays that are made of a block of X
 ENTRY = 20  # multiplications that take as long as the loss of an entry and its derivatives, of one product
 NARROW = 12  # parts up to which row by row, by vectors, is faster than by BLAS
-CURVATURE = Wanted()
 
 
 class Expansion(NamedTuple):

@@ -4,6 +4,7 @@ import numpy as np
 
 from .. import threads
 from .base import bounds_of, update_of
+from .divergences import exponential, logarithm
 from .team import mapped, over
 
 
@@ -19,7 +20,8 @@ def _mu(update, plus, minus, power, least, number, start, stop):
             if power == 0.5:
                 ratio = np.sqrt(ratio)
             elif power != 1:
-                ratio = A.dtype.type(ratio**power)
+                root, _ = exponential(power * logarithm(np.float64(ratio)))
+                ratio = A.dtype.type(root) if ratio > 0 else ratio
             x = A[i, k] * ratio
             x = x if x > least[k] else A.dtype.type(0)
             out[i, k] = min(max(x, low[k]), high[k])

@@ -320,7 +320,7 @@ def newton(X, A, others, box, l2, loss, inner, rows):
     B, sums = others.B, others.sums().astype(A.dtype)
     (steps, eps, exact), whole = inner, counts_by_itself(X, loss.beta)
     panel, inner, exact = panel_of(X, B, whole), Inner(kind(l2), loss, steps, eps), exact or None
-    boundaries = tasks(X, B, whole, rows, rank * (rank + 16) // 4)
+    boundaries = tasks(X, B, whole, rows, rank * (rank + 16) // 2)
     found = per_task(boundaries, rank + 1)
     over(_newton, boundaries, X, update, panel, sums, inner, exact, found)
     *gains, total = found.sum(axis=0)

@@ -169,7 +169,7 @@ def newton_kl(X, A, others, box, l2, inner, rows):
     kind, update = A.dtype.type, update_of(A, box, rows)
     B, sums = others.B, others.sums().astype(A.dtype)
     panel, inner = panel_of(X, B, X.full), Inner(kind(l2), *inner)
-    boundaries = tasks(X, B, X.full, rows, 4 * A.shape[1])
+    boundaries = tasks(X, B, X.full, rows, 16 * A.shape[1])
     found = per_task(boundaries, A.shape[1] + 1)
     over(_newton_kl, boundaries, X, update, panel, sums, inner, found)
     *gains, loss = found.sum(axis=0)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from .. import threads
+from .divergences import exponential, logarithm
 from .team import mapped, over, per_task
 
 
@@ -101,15 +102,18 @@ def pieces_of(values):
 
 @mapped
 def _power_sums(X, beta, out, number, start, stop):
-    weighted = X.weights.size > 0
+    weights, weighted = X.weights, X.weights.size > 0
     for i in range(start, stop):
-        total = 0.0
-        for p in range(X.indptr[i], X.indptr[i + 1]):
-            value, weight = abs(np.float64(X.values[p] * X.scale)), np.float64(X.weights[p]) if weighted else 1.0
-            if beta == 2:
-                total += weight * (value * value)
-            elif value > 0:
-                total += weight * value**beta
+        first, last, total = X.indptr[i], X.indptr[i + 1], 0.0
+        if beta == 1 or beta == 2:  # noqa: PLR1714  # a set would take long to compile
+            for p in range(first, last):
+                value, weight = abs(np.float64(X.values[p] * X.scale)), np.float64(weights[p]) if weighted else 1.0
+                total += weight * (value if beta == 1 else value * value)
+        else:
+            for p in range(first, last):
+                value, weight = abs(np.float64(X.values[p] * X.scale)), np.float64(weights[p]) if weighted else 1.0
+                power, _ = exponential(beta * logarithm(value))
+                total += weight * power if value > 0 else 0.0
         out[i] = total
 
 

@@ -277,7 +277,7 @@ def weighted_median(X, A, others, box, l2, binary, sweeps, rows):
     whole, rule = X.full and X.weights.size == 0, Rule(float(l2), float(X.unlisted), binary, sweeps)
     panel, sums = panel_of(X, B, whole), others.sizes().astype(A.dtype)
     magnitudes = Magnitudes(panel.B if whole or B.min(initial=0) >= 0 else np.abs(panel.B), sums)
-    boundaries = tasks(X, B, whole, rows, 4 * A.shape[1])
+    boundaries = tasks(X, B, whole, rows, 16 * A.shape[1])
     losses = per_task(boundaries)
     over(_weighted_median, boundaries, X, update, panel, magnitudes, rule, n_suboptimal, losses)
     return (update.out, n_suboptimal), (float(sum(losses)),)
