@@ -37,6 +37,12 @@ FITS = {
     "bounded": (X / X.max(), 4, {"structure_W": s.Box(0.1, 0.7), "structure_H": s.Box(0, 0.3)}),
     "KL": (X, 4, {"loss": "kl", "solver": "shared_newton"}),
     "KL, penalised": (X, 4, {"loss": "kl", "solver": "shared_newton", "structure_H": LITTLE, "structure_W": LITTLE}),
+    "KL, few parts": (X, 4, {"loss": "kl", "solver": "newton_kl"}),
+    "KL, tensor": (tensor(), 3, {"loss": "kl", "solver": "newton_kl"}),
+    "beta = 1.5": (X, 4, {"loss": 1.5, "solver": "newton"}),
+    "beta = 1.5, sparse": (sparse.csr_array(X * (X > 2)), 4, {"loss": 1.5, "solver": "newton"}),
+    "beta = 3": (X, 4, {"loss": 3, "solver": "newton"}),
+    "Huber": (X, 4, {"loss": "huber(1)", "solver": "newton"}),
 }
 EACH = pytest.mark.parametrize("name", FITS)
 pytestmark = pytest.mark.filterwarnings("ignore:Maximum number of iterations", "ignore:.*model of 0")
@@ -112,7 +118,7 @@ def test_bits_do_not_depend_on_the_number_of_threads(name, on_small_data, monkey
     assert all(map(np.array_equal, one.factors, many.factors))
 
 
-@pytest.mark.parametrize("name", ["sparse", "KL"])
+@pytest.mark.parametrize("name", ["sparse", "KL", "beta = 1.5"])
 @pytest.mark.parametrize("cut", ["in single precision", "where it is left", "in double precision"])
 def test_a_resumed_run_has_the_same_bits(name, cut, on_small_data, types, tmp_path):
     options = {"tol": 1e-9, "max_iter": 400}

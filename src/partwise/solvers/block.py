@@ -298,6 +298,12 @@ def pays_in_single(problem: Problem) -> bool:
     return all(map(is_moderate, problem.structures))
 
 
+def in_full(problem: Problem) -> bool:
+    """Whether all entries of X are visited, and count alike: single precision saves nothing where a few are fetched."""
+    few = problem.data.density < problem.loss.sparse_below(nonnegative=True)
+    return problem.data.complete and not few and not problem.loss.needs_double
+
+
 def is_moderate(structure: Structure) -> bool:
     """Whether bounds and penalties fit in single precision, with what is computed of them."""
     entries = structure.elementwise

@@ -8,7 +8,7 @@ from .. import kernels
 from ..checks import POSITIVE_INT
 from ..losses.expansions import gram_of_others
 from .base import require
-from .block import RowDescent
+from .block import RowDescent, in_full, pays_in_single
 from .exact_rows import dependent
 
 ALONE = 20  # steps where the other factors are held
@@ -29,6 +29,9 @@ class Newton(RowDescent):
         Steps on each row in an update.
     extrapolate : bool
         Whether to start each update from beyond the last one; undone where the objective would rise.
+    single : bool
+        Whether a run on a large X in double precision begins in single precision, with a copy of X; it
+        ends in double precision wherever that makes a difference. Not for beta < 1, nor KL on sparse data.
 
     Examples
     --------
@@ -40,6 +43,7 @@ class Newton(RowDescent):
 
     steps: int = 1
     extrapolate: bool = True
+    single: bool = True
 
     kernels: ClassVar[tuple[str, ...]] = ("newton", "extrapolate")
 
@@ -64,6 +68,9 @@ class Newton(RowDescent):
         if "newton_kl" in problem.loss.updates and (sparse or problem.rank < WIDE):
             return 2.0, "Newton's method on whole rows, for KL better where X is dense and parts are many"
         return 2.8, "Newton's method on whole rows"
+
+    def begins_in_single(self, problem):
+        return self.single and in_full(problem) and pays_in_single(problem)
 
     def row_kernel(self, problem, mode, state):
         inner = (self.steps, 0.0, False)

@@ -12,7 +12,7 @@ from ..losses.expansions import SecondOrder
 from ..problem import Factors, Problem, largest
 from ..structures import Structure
 from .base import Step
-from .block import Momentum, State, Update, pays_in_single, retreat
+from .block import Momentum, State, Update, retreat
 from .newton import Newton
 
 # over a row, and the share of what its first one moved it at which it has had enough: with 4 and 0.05 it took twice the
@@ -58,7 +58,7 @@ class SharedNewton(Newton):
     extrapolate : bool
         Whether to start each update from beyond the last one; undone where the objective would rise.
     single : bool
-        Whether a run on a large X in double precision begins in single precision, with a copy of X; it
+        Whether a run on a large array in double precision begins in single precision, with a copy of X; it
         ends in double precision wherever that makes a difference.
 
     Examples
@@ -69,8 +69,6 @@ class SharedNewton(Newton):
     >>> result.solver
     'SharedNewton(steps=1, extrapolate=True, single=True)'
     """
-
-    single: bool = True
 
     kernels: ClassVar[tuple[str, ...]] = (
         *("shared_newton", "rescaled", "hessians", "given_grams", "given_slopes", "newton"),
@@ -95,9 +93,6 @@ class SharedNewton(Newton):
         if begun.momentum:
             begun.momentum = Momentum(BETA, ceiling=MOST, limit=MOST)
         return SharedState(**vars(begun), losses=[None] * len(factors))
-
-    def begins_in_single(self, problem):
-        return self.single and problem.data.complete and pays_in_single(problem)
 
     def step(self, problem, state):
         if problem.separable or not problem.modes:
