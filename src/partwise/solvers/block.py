@@ -147,7 +147,7 @@ class BlockDescent(Solver):
             boxes=[
                 s.elementwise.box(A) if s.elementwise else s for s, A in zip(problem.structures, factors, strict=True)
             ],
-            momentum=Momentum() if self.extrapolate and len(problem.modes) > 1 else None,
+            momentum=self.momentum() if len(problem.modes) > 1 else None,
             rng=rng,
             tol=tol,
             objective=np.inf,  # so that the first step, which does not extrapolate, is taken
@@ -195,7 +195,10 @@ class BlockDescent(Solver):
             state.stationarity[:] = known  # what was seen on the way speaks of points that are given up
         return Step(state.factors, state.objective, largest(state.stationarity))
 
-    def looks_ahead(self, problem: Problem) -> bool:
+    def momentum(self) -> Momentum | None:
+        return Momentum() if self.extrapolate else None
+
+    def looks_ahead(self, problem: Problem, state: State) -> bool:
         """Whether a step is judged where the next one begins, all factors extrapolated: the loss there may come with
         what the next update needs."""
         return False
@@ -241,7 +244,7 @@ class BlockDescent(Solver):
 
     def accept(self, problem: Problem, state: State, objective: float) -> None:
         state.factors, state.objective = tuple(state.points), objective
-        if not self.looks_ahead(problem):
+        if not self.looks_ahead(problem, state):
             self.advance(state, problem.modes[-1])
         if state.momentum:
             state.momentum.succeed()

@@ -74,11 +74,15 @@ class MU(BlockDescent):
                 state.points[:] = points
         return state
 
-    def looks_ahead(self, problem):
+    def looks_ahead(self, problem, state):
         return not problem.quadratic and not problem.separable
 
     def expand(self, problem, mode, state):
-        return self.look(problem, mode, state)[0] if self.looks_ahead(problem) else super().expand(problem, mode, state)
+        return (
+            self.look(problem, mode, state)[0]
+            if self.looks_ahead(problem, state)
+            else super().expand(problem, mode, state)
+        )
 
     def look(self, problem: Problem, mode: int, state: MUState, losses: bool = False) -> tuple:
         """The loss around the points, as far as the next update needs it, and of each row."""
@@ -87,7 +91,7 @@ class MU(BlockDescent):
         return loss.tangent(problem.data, state.points, mode, problem.structures[mode].ridge, wanted)
 
     def reached(self, problem, state, update):
-        if not self.looks_ahead(problem):
+        if not self.looks_ahead(problem, state):
             return super().reached(problem, state, update)
         first, last = problem.modes[0], problem.modes[-1]
         self.advance(state, last)

@@ -13,7 +13,7 @@ from .exact_rows import dependent
 
 ALONE = 20  # steps where the other factors are held
 FEW = 0.3  # share of entries that are observed
-WIDE = 20  # parts from which on whole rows were faster than single entries, for KL on dense data
+WIDE = 8  # parts from which on whole rows were faster than single entries, for KL on dense data
 
 
 @dataclass(frozen=True)

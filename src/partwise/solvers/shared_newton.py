@@ -1,6 +1,6 @@
 """Newton's method for KL on the rows of a factor, with one Hessian for all of them, up to scales."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -12,7 +12,7 @@ from ..losses.expansions import SecondOrder
 from ..problem import Factors, Problem, largest
 from ..structures import Structure
 from .base import Step
-from .block import Momentum, State, Update, retreat
+from .block import LARGE, Momentum, State, Update, retreat
 from .newton import Newton
 
 # over a row, and the share of what its first one moved it at which it has had enough: with 4 and 0.05 it took twice the
@@ -20,7 +20,7 @@ from .newton import Newton
 # default call on faces
 SWEEPS, EPS = 10, 5e-3
 FAR = 8  # times what rows can gain on average: those that can gain more have steps of their own
-CAREFUL, LONGEST = 3, 48  # iterations that look at every row, at the beginning and after a failure, more after several
+CAREFUL = 3  # iterations at the beginning that look at every row
 BETA, MOST = 0.3, 0.4  # of extrapolation, at the beginning and at most: more failed every ninth iteration
 
 
@@ -28,7 +28,7 @@ BETA, MOST = 0.3, 0.4  # of extrapolation, at the beginning and at most: more fa
 class SharedState(State):
     losses: list[np.ndarray | None]  # of each row at the points, (dim,), where they are known; as old as the expansions
     careful: int = CAREFUL  # iterations to come that look at every row
-    patience: int = CAREFUL  # how many these are after the next failure
+    apart: bool = False  # whether the rows are too unlike for one Hessian
 
     transient = (*State.transient, "losses")
 
@@ -47,9 +47,10 @@ class SharedNewton(Newton):
 
     Such steps nearly always lower the objective, but for the first ones. So they are taken unseen, and the objective is
     that of the points at which the next iteration begins, extrapolated ones too. Where it rose, the run goes back, and
-    does not extrapolate in the next iteration; where that fails too, it looks at every row for some iterations: those
-    that a step makes worse get one with their own Hessian, or where that is worse, too, one of `Newton`. The first
-    iteration is a multiplicative update.
+    does not extrapolate in the next iteration; where that fails too, rows are too unlike for one Hessian, as in
+    spectrograms, and from then on all steps are those of `Newton`. The first iterations, of which one is a
+    multiplicative update, look at every row: those that a step makes worse get one with their own Hessian, or where
+    that is worse, too, one of `Newton`.
 
     Parameters
     ----------
@@ -64,8 +65,8 @@ class SharedNewton(Newton):
     Examples
     --------
     >>> import numpy as np, partwise as pw
-    >>> X = np.random.default_rng(0).gamma(1.0, size=(60, 40))
-    >>> result = pw.factorize(X, 20, loss="kl", random_state=0, max_iter=300)
+    >>> X = np.random.default_rng(0).gamma(1.0, size=(400, 400))
+    >>> result = pw.factorize(X, 8, loss="kl", random_state=0)
     >>> result.solver
     'SharedNewton(steps=1, extrapolate=True, single=True)'
     """
@@ -85,17 +86,18 @@ class SharedNewton(Newton):
 
     def prefer(self, problem):
         score, _ = super().prefer(problem)
-        better = 0.1 if problem.data.complete else -0.1  # measured: products by BLAS, and what the Hessians share
+        # measured: products by BLAS, and what the Hessians share; a step has more calls
+        better = 0.1 if problem.data.complete and problem.data.n_nonzeros >= LARGE else -0.1
         return score + better, "Newton's method on whole rows with one Hessian for all, up to scales"
 
     def init(self, problem, factors, tol, rng):
         begun = super().init(problem, factors, tol, rng)
-        if begun.momentum:
-            begun.momentum = Momentum(BETA, ceiling=MOST, limit=MOST)
         return SharedState(**vars(begun), losses=[None] * len(factors))
 
     def step(self, problem, state):
-        if problem.separable or not problem.modes:
+        if not self.looks_ahead(problem, state):
+            if state.apart and state.momentum:
+                state.momentum.limit = Momentum.limit
             return super().step(problem, state)
         first, careful = problem.modes[0], state.careful > 0
         if state.expansions[first] is None:
@@ -115,25 +117,29 @@ class SharedNewton(Newton):
             self.accept(problem, state, objective)
         else:
             self.give_up(state, first, known)
+        if state.apart:
+            return self.step(problem, state)
         return Step(state.factors, state.objective, largest(state.stationarity))
 
-    def looks_ahead(self, problem):
-        return not problem.separable
+    def looks_ahead(self, problem, state):
+        return bool(problem.modes) and not problem.separable and not state.apart
 
     def accept(self, problem, state, objective):
         super().accept(problem, state, objective)
-        if state.careful:
-            state.careful -= 1
-        else:
-            state.patience = max(state.patience - 1, CAREFUL)
+        state.careful = max(state.careful - 1, 0)
 
     def give_up(self, state: SharedState, first: int, known: tuple) -> None:
         """Go back to where the step began, of which this much is known. The next one does not extrapolate; where that
-        was not to blame, or where steps failed lately, iterations look at every row for a while."""
-        if not state.careful and (state.beta == 0 or state.patience > CAREFUL):
-            state.careful, state.patience = state.patience, min(2 * state.patience, LONGEST)
+        was not to blame, a step of `Newton` comes at once."""
+        state.apart = state.beta == 0 and not state.careful
         retreat(state)
         state.stationarity[:], state.expansions[first], state.losses[first] = known
+        if state.apart:
+            state.momentum, state.expansions[first] = super().momentum(), None
+
+    def widened(self, problem, state):
+        wide = super().widened(problem, state)  # what went wrong may have been rounding
+        return replace(wide, apart=False, momentum=self.momentum()) if state.apart else wide
 
     def look(self, problem: Problem, state: SharedState, mode: int, losses: bool = True) -> None:
         """The loss around the points in one factor, for the next update; and of each row, where that is asked for."""
@@ -141,8 +147,11 @@ class SharedNewton(Newton):
         loss: Any = problem.loss  # a Divergence
         state.expansions[mode], state.losses[mode] = loss.tangent(*given, Wanted(losses=losses))
 
+    def momentum(self):
+        return Momentum(BETA, ceiling=MOST, limit=MOST) if self.extrapolate else None
+
     def update(self, problem, mode, state, rows):
-        if problem.separable:
+        if not self.looks_ahead(problem, state):
             return super().update(problem, mode, state, rows)
         A, structure, known = state.points[mode], problem.structures[mode], state.expansions[mode]
         slopes = known.slopes(A)
