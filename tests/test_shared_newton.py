@@ -17,7 +17,7 @@ from partwise.kernels.cpu.expansion import block_tasks
 from partwise.kernels.records import Chosen
 from partwise.losses import KL
 from partwise.problem import pose
-from partwise.solvers import Newton, SharedNewton, shared_newton
+from partwise.solvers import Newton, SharedNewton, block, shared_newton
 from partwise.solvers.shared_newton import row_losses, row_penalties
 
 RNG = np.random.default_rng(0)
@@ -229,13 +229,14 @@ def test_a_row_of_tiny_numbers_comes_to_scale_without_overflow():
     ("rank", "zeros", "large", "taken"),
     [
         (7, 0.0, True, "NewtonKL("),
-        (8, 0.5, True, "SharedNewton("),
-        (8, 0.5, False, "Newton("),
+        (8, 0.5, True, "Newton("),
+        (19, 0.0, False, "NewtonKL("),
+        (20, 0.5, False, "SharedNewton("),
         (20, 0.9, True, "NewtonKL("),
     ],
 )
 def test_auto_takes_it_from_as_many_parts_as_pay(rank, zeros, large, taken, monkeypatch):
-    monkeypatch.setattr(shared_newton, "LARGE", 1 if large else 1 << 17)
+    monkeypatch.setattr(block, "LARGE", 1 if large else 1 << 17)
     rng = np.random.default_rng(0)
     X = rng.gamma(1.0, size=(60, 40)) * (rng.random((60, 40)) >= zeros)
     assert pw.factorize(X, rank, loss="kl", random_state=0, max_iter=2).solver.startswith(taken)

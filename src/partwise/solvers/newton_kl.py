@@ -57,7 +57,7 @@ class NewtonKL(RowDescent):
         return super().supports(problem)
 
     def prefer(self, problem):
-        return 2.5, "Newton coordinate descent, the fastest measured for KL on sparse data or with less than 8 parts"
+        return 2.5, "Newton coordinate descent, the fastest measured for KL on sparse data or with few parts"
 
     def begins_in_single(self, problem):
         return self.single and in_full(problem) and pays_in_single(problem)
