@@ -29,8 +29,8 @@ HEADER = """# What goes with what
 Generated from `supports` of each solver (`python docs/generate.py`), for matrices; it is the same for tensors of any
 order. A structure stands for all factors here; "with nonnegative": combined as `nonnegative & ...`, which losses other
 than least squares and Huber need. The last two columns say what `auto` takes, for a dense and for a sparse X, and below
-is why; where a third of X is nonzero it takes `shared_newton` for KL with 20 parts or more, `newton` on large data
-with 8 or more, and where a whole factor is fixed it takes `newton` for beta < 1. For a sparse X the L1 loss needs
+is why; where a third of X is nonzero it takes `shared_newton` for KL with 20 parts or more, `newton` on large complete
+data with 8 or more, and where a whole factor is fixed it takes `newton` for beta < 1. For a sparse X the L1 loss needs
 nonnegative factors. Structures that tie entries to each other go with least squares, and stand there only; with Huber
 they go by `palm`. `kullback-leibler` is another name for `kl`, and a number stands for the beta-divergence with that
 beta: 2 is least squares, 1 is KL, 0 is

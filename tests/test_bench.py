@@ -15,7 +15,19 @@ from benchmarks import runs
 from benchmarks.__main__ import PAGES
 from benchmarks.pages import CODE, renew
 from benchmarks.rows import KL_ROWS, ROWS
-from partwise.bench import Contest, Curve, Heat, partwise, race, record, scikit_learn, short_contests, summary, warm_up
+from partwise.bench import (
+    Contest,
+    Curve,
+    Heat,
+    partwise,
+    race,
+    record,
+    scikit_learn,
+    short_contests,
+    summary,
+    uninterrupted,
+    warm_up,
+)
 from partwise.cli import main
 from partwise.datasets import make_parts
 from partwise.init import Random
@@ -33,6 +45,15 @@ def test_speed_up_is_the_ratio_of_first_times_at_the_target():
     assert heat.speed_up("partwise", slack=1.5) == 3.0 / 0.5
     assert heat.speed_up("late") is None
     assert heat.final("partwise") == 4.5 / 4.0
+
+
+def test_times_are_those_of_steps_alone(monkeypatch):
+    """Of a run without the judge, whose clock ticks once a step here; a curve ends soon after the limit."""
+    ticks = iter(range(1000))
+    monkeypatch.setattr("partwise.bench.time.perf_counter", lambda: next(ticks) / 100)
+    assert uninterrupted(lambda: iter(range(9)), 3) == pytest.approx([0.01, 0.02, 0.03])
+    curve = Curve([1.0, 2.0, 3.0, 4.0], [9.0, 8.0, 7.0, 6.0])
+    assert curve.until(2.0).times == [1.0, 2.0, 3.0] and curve.until(2.0).objectives == [9.0, 8.0, 7.0]
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.05])

@@ -173,7 +173,7 @@ def test_a_function_that_others_call_is_kept_for_these_and_has_no_machine_code(s
 
 
 def test_compiling_leaves_numbas_settings_and_the_collector_of_garbage_as_they_were(sources):
-    kernel = cache.compiler("llvm")(doubled)
+    kernel, frozen = cache.compiler("llvm")(doubled), gc.get_freeze_count()  # Python 3.12 has some itself
     gc.disable()
     try:
         assert kernel(2) == 4
@@ -181,7 +181,7 @@ def test_compiling_leaves_numbas_settings_and_the_collector_of_garbage_as_they_w
     finally:
         gc.enable()
     assert kernel(1.5) == 3
-    assert gc.isenabled() and gc.get_freeze_count() == 0
+    assert gc.isenabled() and gc.get_freeze_count() <= frozen
     assert numba.config.OPT == 3
 
 

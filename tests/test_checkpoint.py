@@ -42,6 +42,7 @@ X = make_parts(60, 50, 4, noise=0.1, random_state=0).X
 NEEDED = {
     "newton": {"loss": "kl"},
     "shared_newton": {"loss": "kl"},
+    "mu(": {"loss": "kl"},
     "weighted": {"loss": "l1"},
     "mixed_norm": {"structure_H": s.GroupSparsity([1, 3], [0.3, 0.6])},
     "symmetric": {"X": X @ X.T, "symmetric": True},
@@ -110,7 +111,7 @@ def interrupted(path, n, **changes):
 
 @EACH
 @pytest.mark.parametrize("n", [17, 79, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 41, 50))])
-@pytest.mark.parametrize("solver", [*registry.SOLVERS, "hals(shuffle=True)", "admm(search=12)"])
+@pytest.mark.parametrize("solver", [*registry.SOLVERS, "hals(shuffle=True)", "admm(search=12)", "mu(True)"])
 def test_a_resumed_run_has_the_bits_of_one_that_was_never_stopped(solver, n, tmp_path):
     calls = []
     whole = run(solver=solver, callbacks=[lambda record, factors: calls.append(record)])

@@ -8,11 +8,13 @@ from scipy import sparse
 
 import partwise as pw
 from partwise import estimators, registry
+from partwise.data import as_data
 from partwise.data.summary import summarised
 from partwise.datasets import make_parts
 from partwise.fingerprint import LARGE, fingerprint
 from partwise.kernels import cpu, threads
 from partwise.kernels.cpu import all_finite, team
+from partwise.problem import pose
 from partwise.run import interrupts
 
 from .conformance.tables import problem_for
@@ -112,12 +114,30 @@ def test_measures_have_the_same_bits_with_what_a_solver_knows(solver):
     solver = registry.resolve("solver", solver)
     problem, rng = problem_for(solver, X, 4), np.random.RandomState(0)
     factors = pw.init.Random()(problem, rng)
-    state = solver.init(problem, factors, 0.0, rng)
+    state, told = solver.init(problem, factors, 0.0, rng), []
     for _ in range(6):
         known = solver.known(problem, state, factors)
         assert problem.measure(factors, known) == problem.measure(factors)
         factors = solver.step(problem, state).factors
-    assert set(known) <= {1}  # the loss in H, with W as it is
+        told.append(set(known))
+    assert told[0] == {0}  # the loss in W, which the first step needs
+    assert {1} in told[1:] and all(modes <= {1} for modes in told[1:])  # in H, with W as it is
+
+
+def test_multiplicative_updates_take_second_derivatives_in_every_fifth_iteration(monkeypatch):
+    wanted, tangent = [], pw.losses.KL.tangent
+
+    def watched(self, *given):
+        wanted.append(given[-1].curvature)
+        return tangent(self, *given)
+
+    solver = registry.resolve("solver", "mu_extrapolated")
+    problem = pose(as_data(X), pw.losses.KL(), (pw.structures.NonNegative(),) * 2, 4).normalized()
+    state = solver.init(problem, pw.init.Random()(problem, np.random.RandomState(0)), 0.0, np.random.RandomState(0))
+    monkeypatch.setattr(pw.losses.KL, "tangent", watched)
+    told = [solver.step(problem, state).stationarity for _ in range(20)]
+    assert len(wanted) == 41 and sum(wanted) == 2 * 5  # both modes in 1, 5, 10, 15 and 20, the first one for 21 too
+    assert [n for n in range(2, 21) if told[n - 1] != told[n - 2]] == [5, 10, 15, 20]
 
 
 def test_nothing_is_known_of_other_factors():

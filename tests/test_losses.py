@@ -57,6 +57,18 @@ def test_a_divergence_near_an_exact_fit_has_its_digits(beta):
     assert loss.value(close, W @ H) == pytest.approx(expected, rel=1e-8)
     posed = pose(as_data(close), loss, (s.NonNegative(), s.NonNegative()), 1)
     assert posed.objective((W, H.T)) == pytest.approx(expected, rel=1e-8)
+    many = pose(as_data(close), loss, (s.NonNegative(), s.NonNegative()), 15)  # by BLAS
+    wide = [np.hstack([A, np.zeros((len(A), 14))]) for A in (W, H.T)]
+    assert many.objective(wide) == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("beta", [5, 26, 30, 200])
+def test_a_large_beta_has_room_for_entries_without_a_model(beta):
+    loss, entries = pw.losses.Beta(beta), np.array([[1.0, 0.5], [0.25, 1.0]])
+    expected = (entries**beta).sum() / (beta * (beta - 1))
+    assert loss.value(entries, np.zeros((2, 2))) == pytest.approx(expected, rel=1e-6)
+    posed = pose(as_data(entries), loss, (s.NonNegative(), s.NonNegative()), 1)
+    assert posed.objective((np.zeros((2, 1)), np.zeros((2, 1)))) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from partwise.kernels.cpu.expansion import block_tasks
 from partwise.kernels.records import Chosen
 from partwise.losses import KL
 from partwise.problem import pose
-from partwise.solvers import Newton, SharedNewton, block, shared_newton
+from partwise.solvers import Newton, SharedNewton, newton, shared_newton
 from partwise.solvers.shared_newton import row_losses, row_penalties
 
 RNG = np.random.default_rng(0)
@@ -125,8 +125,9 @@ def test_a_step_that_went_wrong_is_taken_back_and_newtons_come_where_that_happen
     assert not solver.widened(problem, state).apart
 
 
-def test_spectra_take_no_longer_than_with_newtons_steps():
-    """Rows of a spectrogram are too unlike for one Hessian: with shared steps alone it took 300 iterations and more."""
+def test_spectra_take_no_longer_than_with_newtons_steps(tmp_path):
+    """Rows of a spectrogram are too unlike for one Hessian: with shared steps alone it took 300 iterations and more. A
+    run that has found that out resumes."""
     rng = np.random.default_rng(0)
     loudness = np.exp(rng.normal(0, 3, size=(12, 1))) * (rng.random((12, 150)) < 0.2)
     spectra = rng.gamma(0.1, size=(80, 12)) ** 2
@@ -135,6 +136,10 @@ def test_spectra_take_no_longer_than_with_newtons_steps():
     shared, newton = (pw.factorize(power, 10, solver=name, **how) for name in ("shared_newton", "newton"))
     assert shared.converged
     assert shared.n_iter <= 2 * newton.n_iter
+    how |= {"solver": "shared_newton"}
+    pw.factorize(power, 10, **how, checkpoint=tmp_path / "run", callbacks=[lambda record, _: record.n_iter == 20])
+    resumed = pw.factorize(power, 10, **how, resume=tmp_path / "run")
+    assert [record.objective for record in resumed.history] == [record.objective for record in shared.history]
 
 
 def test_a_step_after_one_that_was_taken_back_knows_what_it_would_see(monkeypatch):
@@ -236,7 +241,7 @@ def test_a_row_of_tiny_numbers_comes_to_scale_without_overflow():
     ],
 )
 def test_auto_takes_it_from_as_many_parts_as_pay(rank, zeros, large, taken, monkeypatch):
-    monkeypatch.setattr(block, "LARGE", 1 if large else 1 << 17)
+    monkeypatch.setattr(newton, "LARGE", 1 if large else 1 << 17)
     rng = np.random.default_rng(0)
     X = rng.gamma(1.0, size=(60, 40)) * (rng.random((60, 40)) >= zeros)
     assert pw.factorize(X, rank, loss="kl", random_state=0, max_iter=2).solver.startswith(taken)

@@ -34,6 +34,7 @@ FORMER: dict[str, str | None] = {
     "Momentum.resting": "Momentum.rest",
     "Outcome.likeness": None,
     "Rung": "PathStep",
+    "SharedState.patience": None,
     "structure All": "structure Intersection",
 }
 COLUMNS = ("n_iter", "time", "objective", "stationarity")  # of a history that does not name them

@@ -7,8 +7,8 @@ and its limits at beta = 1 and beta = 0. Near these, and near an exact fit, the 
 
     y^beta (r (r^(beta - 1) - 1) / (beta - 1) - (r - 1)) / beta  =  y^beta ((r - 1) - (r^beta - 1) / beta) / (1 - beta),
 
-and `r^a - 1 = expm1(a log r)` has all its digits. Where the divergence would be infinite, y = 0 under x > 0 for
-beta <= 1, y is held at `FLOOR x`.
+and `r^a - 1 = expm1(a log r)` has all its digits. y is held at `floor_of(beta) x`: for beta <= 1 the divergence would
+be infinite at y = 0 under x > 0, and elsewhere it changes by nothing that can be seen.
 """
 
 import math
@@ -229,7 +229,11 @@ class Divergence(Loss):
         return 1 / (highest - lowest)
 
     def floored(self, X, Y):
-        return Y if self.quadratic else np.maximum(Y, FLOOR * X + Y.dtype.type(max(SMALLEST, np.finfo(Y.dtype).tiny)))
+        return (
+            Y
+            if self.quadratic
+            else np.maximum(Y, floor_of(self.beta) * X + Y.dtype.type(max(SMALLEST, np.finfo(Y.dtype).tiny)))
+        )
 
 
 def row_equations(data, factors) -> tuple[np.ndarray, ...]:
@@ -352,6 +356,11 @@ def divergence_of(beta: float) -> Divergence:
     loss = Beta(beta)
     named = {2.0: Frobenius, 1.0: KL, 0.0: ItakuraSaito}
     return named[loss.beta]() if loss.beta in named else loss
+
+
+def floor_of(beta: float) -> float:
+    """The share of an entry that its model is held at: `FLOOR`, or more where `FLOOR^-beta` would be no number."""
+    return max(FLOOR, 2.0 ** (-960 / max(beta, 1.0)))
 
 
 def power_less_one(r, exponent):

@@ -40,10 +40,10 @@ class Momentum:
     rest: int = 1  # steps to come without extrapolation: the first ones, and one after a failure, so that it succeeds
     brief: bool = False  # whether updates are kept short while it rests
 
-    transient: ClassVar[tuple[str, ...]] = ("growth", "ceiling_growth", "shrink", "limit", "brief")
+    transient: ClassVar[tuple[str, ...]] = ("growth", "ceiling_growth", "shrink", "brief")
 
     def valid(self, problem: Problem) -> bool:
-        return 0 <= self.beta <= 1 and 0 <= self.ceiling <= 1
+        return all(0 <= number <= 1 for number in (self.beta, self.ceiling, self.limit))
 
     @property
     def current(self) -> float:

@@ -8,17 +8,19 @@ import numpy as np
 
 from .. import kernels
 from ..kernels.records import Wanted
+from ..losses.expansions import Tangent
 from ..problem import Factors, Problem
 from .block import BlockDescent, Momentum, State, Update
 
 NOTHING = 2.0**-120  # an entry below this share of the largest in its column is 0
 LITTLE = 2.0**-10  # of the mean of a column: what zeros of a start become
-EVERY = 10  # iterations: how often stationarity is measured, for which second derivatives take two products of eight
+EVERY = 5  # iterations: how often stationarity is measured, for which second derivatives take two products of eight;
+# the loop looks at it more closely in tens and fifties (`Monitor.look_is_due`)
 
 
 @dataclass
 class MUState(State):
-    unmeasured: int = 0  # iterations since stationarity was measured
+    iteration: int = 0
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class MU(BlockDescent):
 
     gamma is 1 for 1 <= beta <= 2, or what makes the objective fall for sure elsewhere.
 
-    Where there are no normal equations, the objective is that of the points at which the next iteration begins,
+    But for least squares, the objective is that of the points at which the next iteration begins,
     extrapolated ones too: it comes with the slopes that the next update needs.
 
     Parameters
@@ -74,29 +76,24 @@ class MU(BlockDescent):
                 state.points[:] = points
         return state
 
+    def step(self, problem, state):
+        state.iteration += 1
+        return super().step(problem, state)
+
     def looks_ahead(self, problem, state):
-        return not problem.quadratic and not problem.separable
+        return not problem.loss.quadratic and not problem.separable
 
-    def expand(self, problem, mode, state):
-        return (
-            self.look(problem, mode, state)[0]
-            if self.looks_ahead(problem, state)
-            else super().expand(problem, mode, state)
-        )
-
-    def look(self, problem: Problem, mode: int, state: MUState, losses: bool = False) -> tuple:
-        """The loss around the points, as far as the next update needs it, and of each row."""
-        loss: Any = problem.loss  # a Divergence
-        wanted = Wanted(curvature=state.unmeasured == 0, losses=losses)
-        return loss.tangent(problem.data, state.points, mode, problem.structures[mode].ridge, wanted)
+    def descend(self, problem, mode, state):
+        if self.looks_ahead(problem, state) and state.expansions[mode] is None:
+            state.expansions[mode] = around(problem, mode, state, state.iteration)[0]
+        return super().descend(problem, mode, state)
 
     def reached(self, problem, state, update):
         if not self.looks_ahead(problem, state):
             return super().reached(problem, state, update)
         first, last = problem.modes[0], problem.modes[-1]
         self.advance(state, last)
-        state.unmeasured = (state.unmeasured + 1) % EVERY
-        state.expansions[first], losses = self.look(problem, first, state, losses=True)
+        state.expansions[first], losses = around(problem, first, state, state.iteration + 1, losses=True)
         return float(losses.sum())
 
     def update(self, problem, mode, state, rows):
@@ -107,13 +104,19 @@ class MU(BlockDescent):
         largest = kernels.of(A).column_extremes(A)[1]
         least = ((0.0 if problem.separable else NOTHING) * largest).astype(A.dtype)
         factor = kernels.of(A).mu(A, plus, minus, power, least, state.boxes[mode], rows)
-        slope, curvature = expansion.slopes(A)
-        if curvature is None:
+        if isinstance(expansion, Tangent) and expansion.curvature is None:
             return Update(factor, state.stationarity[mode])
-        return Update(factor, problem.relative_gain(structure.gains(A, slope, curvature)))
+        return Update(factor, problem.relative_gain(structure.gains(A, *expansion.slopes(A))))
 
     def beyond(self, new, old, beta, box):
         return super().beyond(new, kernels.of(new).minimum(new, old), beta, box)
+
+
+def around(problem: Problem, mode: int, state: MUState, iteration: int, losses: bool = False) -> tuple:
+    """The loss around the points in one factor, as far as an iteration needs it, and of each row."""
+    loss: Any = problem.loss  # a Divergence
+    wanted = Wanted(curvature=iteration == 1 or iteration % EVERY == 0, losses=losses)
+    return loss.tangent(problem.data, state.points, mode, problem.structures[mode].ridge, wanted)
 
 
 def lifted(problem: Problem, factors: Factors, mode: int) -> np.ndarray:

@@ -8,14 +8,14 @@ from .. import kernels
 from ..checks import POSITIVE_INT
 from ..losses.expansions import gram_of_others
 from .base import require
-from .block import RowDescent, in_full, pays_in_single
+from .block import LARGE, RowDescent, in_full, pays_in_single
 from .exact_rows import dependent
 
 ALONE = 20  # steps where the other factors are held
 FEW = 0.3  # share of entries that are observed
-# parts from which on whole rows were faster than single entries, for KL on dense data; and where a run on these begins
-# in single precision
-WIDE, WIDE_IN_SINGLE = 20, 8
+# parts from which on whole rows were faster than single entries, for KL on dense data: on little, and on much, which is
+# computed with in single precision
+WIDE, WIDE_OF_MANY = 20, 8
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Newton(RowDescent):
             few = problem.data.n_observed < FEW * math.prod(problem.data.shape)
             return (2.2 if few else 1.8), "each row by its own least squares, the fastest measured for few observations"
         sparse = problem.data.density < problem.loss.sparse_below(nonnegative=True)
-        wide = WIDE_IN_SINGLE if self.begins_in_single(problem) else WIDE
+        wide = WIDE_OF_MANY if in_full(problem) and problem.data.n_nonzeros >= LARGE else WIDE
         if "newton_kl" in problem.loss.updates and (sparse or problem.rank < wide):
             return 2.0, "Newton's method on whole rows, for KL better where X is dense and parts are many"
         return 2.8, "Newton's method on whole rows"

@@ -28,7 +28,7 @@ BETA, MOST = 0.3, 0.4  # of extrapolation, at the beginning and at most: more fa
 class SharedState(State):
     losses: list[np.ndarray | None]  # of each row at the points, (dim,), where they are known; as old as the expansions
     careful: int = CAREFUL  # iterations to come that look at every row
-    apart: bool = False  # whether the rows are too unlike for one Hessian
+    apart: bool = False  # whether shared steps went wrong: rows are too unlike for one Hessian, or rounding is near
 
     transient = (*State.transient, "losses")
 
@@ -96,8 +96,6 @@ class SharedNewton(Newton):
 
     def step(self, problem, state):
         if not self.looks_ahead(problem, state):
-            if state.apart and state.momentum:
-                state.momentum.limit = Momentum.limit
             return super().step(problem, state)
         first, careful = problem.modes[0], state.careful > 0
         if state.expansions[first] is None:

@@ -5,9 +5,11 @@ import math
 
 import numpy as np
 
+from ...losses.beta import floor_of
 from .base import helper
 from .simd import FLOOR, HUGE, TINY, bits_of, number_of
 
+_floor_of = helper(floor_of)
 LN2 = math.log(2)
 WHOLE = 1.5 * 2.0**52  # added to a number that is much smaller, leaves it rounded in the last bits
 WHOLE_BITS = int(np.float64(WHOLE).view(np.int64))
@@ -85,13 +87,13 @@ def itakura_saito(x, y, start, stop):
 def power_divergence(x, y, n, beta):
     """`sum d(x, y)` for other betas, from the ratio r of entry and model: of the two forms in `losses/beta.py` the one
     that does not divide by almost nothing. Near an exact fit r - 1 has all its digits, and so has the sum."""
-    total, tiny, low = 0.0, SMALL, beta < 0.5
+    total, tiny, low, floor = 0.0, SMALL, beta < 0.5, _floor_of(beta)
     power = beta if low else beta - 1
     for j in range(n):
         a = np.float64(x[j])
-        b = max(np.float64(y[j]), FLOOR * a + tiny)
+        b = max(np.float64(y[j]), floor * a + tiny)
         r = a / b
-        _, less_one = exponential(power * logarithm(r + tiny))
+        _, less_one = exponential(power * logarithm(r if a > 0 else 1.0))
         less_one = (less_one if a > 0 else -1.0) / power
         size, _ = exponential(beta * logarithm(b))
         total += size * ((r - 1 - less_one) / (1 - beta) if low else (r * less_one - (r - 1)) / beta)
