@@ -113,7 +113,8 @@ def warn_if_zero(problem: Problem, certified: Certificate) -> None:
     if n_zero and n_nonzero and is_plain(problem) and problem.rank < complete_rank(problem):
         warn(
             f"{n_zero} of the {problem.rank} parts {'is' if n_zero == 1 else 'are'} zero (see result.certificate): the "
-            f"run found no use for {'it' if n_zero == 1 else 'them'}. Take {n_nonzero} parts, or try other starts: "
+            f"run found no use for {'it' if n_zero == 1 else 'them'}. Take {n_nonzero} "
+            f"part{'' if n_nonzero == 1 else 's'}, or try other starts: "
             "init='random' with n_init=5."
         )
 

@@ -79,7 +79,7 @@ class SharedNewton(Newton):
 
     def supports(self, problem):
         if "newton_kl" not in problem.loss.updates:
-            return f"SharedNewton minimises KL only, got the loss {problem.loss}: use Newton"
+            return f"SharedNewton minimises KL only, got the loss {problem.loss}"
         if len(problem.data.shape) != 2:
             return f"SharedNewton is for matrices, and X has {len(problem.data.shape)} modes: use Newton"
         return super().supports(problem)
