@@ -275,7 +275,7 @@ def test_multiplicative_updates_leave_a_tiny_start():
         ("cd", "frobenius", "HALS"),
         ("mu", "frobenius", "HALS"),
         ("mu", "kullback-leibler", "Newton"),
-        ("mu", 0.5, "MU(extrapolate=True"),
+        ("mu", 0.5, "Newton("),
     ],
 )
 def test_scikit_learns_solvers_ask_for_a_loss(solver, beta_loss, runs):

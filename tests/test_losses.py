@@ -74,7 +74,7 @@ def test_a_large_beta_has_room_for_entries_without_a_model(beta):
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["itakura-saito", 0.5])
 def test_auto_leaves_zeros_of_a_start(loss):
-    """Below beta = 1 it takes multiplicative updates, which alone would never."""
+    """Below beta = 0.5 it takes multiplicative updates, which alone would never."""
     P = X[:, X.any(axis=0)][X.any(axis=1)] + 0.5
     good = pw.factorize(P, 4, loss=loss, random_state=0, max_iter=300)
     for start in ("nndsvd", (np.vstack([good.W[:-1], 0 * good.W[-1:]]), good.H)):
