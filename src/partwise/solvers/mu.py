@@ -14,7 +14,7 @@ from .block import BlockDescent, Momentum, State, Update
 
 NOTHING = 2.0**-120  # an entry below this share of the largest in its column is 0
 # a beta below which optima of spectrograms with many parts were better than Newton's: measured at 0, worse at 0.5
-ROUGH = 0.5
+LEAST_FOR_NEWTON = 0.5
 LITTLE = 2.0**-10  # of the mean of a column: what zeros of a start become
 EVERY = 5  # iterations: how often stationarity is measured, for which second derivatives take two products of eight;
 # the loop looks at it more closely in tens and fifties (`Monitor.look_is_due`)
@@ -66,7 +66,7 @@ class MU(BlockDescent):
     def prefer(self, problem):
         if not self.extrapolate:
             return 0.0, "multiplicative updates are the slowest choice"
-        if problem.loss.beta < ROUGH and not problem.separable:
+        if problem.loss.beta < LEAST_FOR_NEWTON and not problem.separable:
             return 3.0, "multiplicative updates with extrapolation: on spectra they end in better optima than Newton's"
         return 0.5, "multiplicative updates with extrapolation"
 
